@@ -1,0 +1,1 @@
+"""Constants of the papers that this project reproduces, each with its place in the text."""

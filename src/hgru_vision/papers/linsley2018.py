@@ -1,0 +1,34 @@
+"""Every constant of Linsley et al. (NeurIPS 2018), with its place in the paper.
+
+"Main" is the main text, "Supp." the supplementary material. Nothing else in the package holds one
+of these numbers. Where the text and the authors' released code differ, the text stands here and
+`docs/differences.md` tells the rest.
+"""
+
+# -- The circuit: Main, section 2 and "Recurrent models" ------------------------------------------
+CHANNELS = 25  # K; "with an equal number of channels as their input layer (25 channels)"
+KERNEL_SIZE = 15  # S; "15x15 horizontal connection kernels (W)"
+TIMESTEPS = 8  # T; the full hGRU. The shorter ones:
+SHORTER_TIMESTEPS = (6, 4)
+HGRU_PARAMETERS = 74_558  # 15*15*25*26/2 + 2*(25*25 + 25) + 5*25 + 8, W counted as symmetric
+
+# -- Pathfinder: Main, "Stimulus design"; Supp., "The Pathfinder challenge" -----------------------
+PATH_LENGTHS = (6, 9, 14)  # k
+CANVAS = 150  # pixels on a side; "150x150 canvas"
+PADDLES = 150  # "the total number of paddles in an image is 150"
+DISTRACTOR_FRACTION = 3  # distractors have k/3 paddles
+IMAGES = 1_000_000  # a dataset
+TRAIN_FRACTION = 0.9  # 900,000 for training, 100,000 for testing
+
+# -- Training: Main, "Model implementation"; Supp., "Model architecture details" ------------------
+LEARNING_RATE = 1e-3  # Adam
+BATCH_SIZE = 32
+EPOCHS = 2  # 4 for residual and per-pixel networks
+EPOCHS_LARGE = 4
+EVALUATE_EVERY = 1_000  # batches; the ALC is the mean test accuracy over these evaluations
+RUNS = 5  # "the model that achieved the highest accuracy across 5 separate runs"
+
+# -- Input stage: Supp., "Input stage" --------------------------------------------------------------
+INPUT_KERNEL_SIZE = 7
+GABOR_ORIENTATIONS = 12
+GABOR_PHASES = 2

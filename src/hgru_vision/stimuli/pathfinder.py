@@ -1,0 +1,324 @@
+"""The Pathfinder challenge: Supp., "The Pathfinder challenge".
+
+`PathfinderConfig` draws images by the algorithm of the paper's text, or by the ``ghost``
+construction, which closes the shortcut that the text's algorithm leaves open. The authors'
+released program, which differs from the text, is `ReleasedConfig` in `released.py`; both come
+ready-made from `preset`.
+"""
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, NoReturn, Self
+
+import numpy as np
+from numba import njit
+
+from hgru_vision.papers import linsley2018
+from hgru_vision.stimuli import growth
+from hgru_vision.stimuli._types import Array, Bytes, Indices
+from hgru_vision.stimuli.growth import ANGLE, COS, FITS, SIN, Layout, Workspace, X, Y, grow_scene
+from hgru_vision.stimuli.random import SCENE, STREAM_SIZE, draw_word, open_stream
+from hgru_vision.stimuli.raster import draw_bar, draw_disc
+from hgru_vision.stimuli.scenes import ALL_PATHS, Scenes, UnsatisfiableError, describe
+
+CANVAS_RANGE = (32, 1024)
+_ONE = np.uint64(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathfinderConfig:
+    """A Pathfinder drawn by the paper's text. Lengths are in pixels; defaults are `paper`, k = 14.
+
+    Attributes
+    ----------
+    length
+        k, paddles in a target path.
+    canvas
+        Height and width of the image, 32 to 1024.
+    paddle_length, thickness
+        l and d.
+    margin
+        m, from a paddle's end to the pivot at which the path turns: neighbours in a path are
+        2 m cos(turn / 2) apart.
+    clearance
+        Least distance of any two paddles that are not neighbours in a path. The text dilates both
+        by m and lets them not overlap, which is 2 m.
+    continuity
+        c; a turn has density max(cos(c * turn), 0), so |turn| < 90 degrees / c.
+    seed_radius
+        r, of the circle at the ends of whose diameter the target paths begin.
+    edge_margin
+        Width of the border that stays empty of paddles.
+    marker_radius, markers
+        Radius of the white discs, and whether there are two of them or, for segmentation, one.
+    distractor_length, distractor_paddles
+        Paddles in a distractor, and in all distractors together (the last one may be shorter).
+    contrast
+        Brightness of paddles; markers have 1.
+    antialias
+        Grey edges, or binary images.
+    squared_turns
+        Square the density of turns, as the released program does.
+    ghost
+        Place the target paths so that the markers' positions and directions say nothing about
+        the label (preset `matched`), instead of at the ends of a diameter.
+
+    Examples
+    --------
+    >>> PathfinderConfig(length=6, distractor_length=2, distractor_paddles=138).paddles
+    150
+    """
+
+    length: int = 14
+    canvas: int = linsley2018.CANVAS
+    paddle_length: float = 2.5
+    thickness: float = 1.0
+    margin: float = 1.5
+    clearance: float = 3.0
+    continuity: float = 1.8
+    seed_radius: float = 6.75
+    edge_margin: float = 11.0
+    marker_radius: float = 2.5
+    markers: Literal[1, 2] = 2
+    distractor_length: int = 4
+    distractor_paddles: int = linsley2018.PADDLES - 28
+    contrast: float = 1.0
+    antialias: bool = False
+    squared_turns: bool = False
+    ghost: bool = False
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        low, high = CANVAS_RANGE
+        self._require("length", self.length >= 1, "1 or more")
+        self._require("canvas", low <= self.canvas <= high, f"from {low} to {high} pixels")
+        for name in ("paddle_length", "thickness", "margin", "continuity", "marker_radius"):
+            self._require(name, 0 < getattr(self, name) < math.inf, "greater than 0")
+        for name in ("clearance", "seed_radius", "edge_margin"):
+            self._require(name, 0 <= getattr(self, name) < math.inf, "0 or more")
+        for name in ("margin", "clearance", "seed_radius", "edge_margin", "paddle_length"):
+            room = self.canvas / 2 - self.thickness
+            self._require(name, getattr(self, name) < room, f"below {room:g} on this canvas")
+        self._require("markers", self.markers in (1, 2), "1 or 2")
+        self._require("distractor_length", self.distractor_length >= 1, "1 or more")
+        self._require("distractor_paddles", self.distractor_paddles >= 0, "0 or more")
+        self._require("contrast", 0 < self.contrast <= 1, "above 0 and at most 1")
+        self._require(
+            "length", not self.ghost or self.length >= 2, "2 or more in the ghost construction"
+        )
+
+    def _require(self, name: str, holds: bool, expected: str) -> None:
+        if not holds:
+            raise ValueError(f"{name} must be {expected}; got {getattr(self, name)!r}")
+
+    @property
+    def paddles(self) -> int:
+        """Paddles in an image."""
+        return 2 * self.length + self.distractor_paddles
+
+    @property
+    def size(self) -> int:
+        """Height and width of the image."""
+        return self.canvas
+
+    @property
+    def binary(self) -> bool:
+        """Whether images hold 0 and 255 alone."""
+        return not self.antialias and self.contrast == 1
+
+    def scaled(self, factor: float) -> Self:
+        """Return the same scene geometry on a canvas ``factor`` times as large."""
+        names = (
+            *("paddle_length", "thickness", "margin", "clearance"),
+            *("seed_radius", "edge_margin", "marker_radius"),
+        )
+        lengths = {name: factor * getattr(self, name) for name in names}
+        return replace(self, canvas=round(factor * self.canvas), **lengths)
+
+    def grow(self, seed: int, indices: Indices, labels: Indices) -> Scenes:
+        """Grow the scenes of some images; see `scenes`."""
+        scenes, status, most = self._try(seed, indices, labels)
+        if status != FITS:
+            self._refuse(status, most)
+        return scenes
+
+    def _try(self, seed: int, indices: Indices, labels: Indices) -> tuple[Scenes, int, int]:
+        layout = self._layout()
+        count = indices.size
+        paddles = np.empty((count, layout.paddles, growth.PADDLE_SIZE))
+        markers, directions = np.empty((count, 2, 2)), np.empty((count, 2))
+        marked = np.empty((count, 2), np.int16)
+        status, most = _grow_many(
+            layout, growth.workspace(layout), seed, indices, labels, self.ghost,
+            paddles, markers, directions, marked,
+        )  # fmt: skip
+        scenes = Scenes(
+            centres=paddles[..., :ANGLE],
+            angles=paddles[..., ANGLE],
+            paths=np.broadcast_to(self._paths(), (count, layout.paddles)),
+            markers=markers,
+            directions=directions,
+            marked=marked[:, [0, 0]] if self.markers == 1 else marked,
+            strokes=paddles,
+        )
+        return scenes, status, most
+
+    def paint(self, scenes: Scenes, only: Array | None, mask: bool, out: Bytes) -> None:
+        """Draw scenes; see `PathfinderGenerator`."""
+        if only is None:
+            only = np.full((len(out), 2), ALL_PATHS, np.int16)
+        _paint_many(
+            scenes.strokes, self._paths(), only, scenes.markers[:, : self.markers], scenes.marked,
+            self.paddle_length / 2, self.thickness / 2, self.marker_radius,
+            1.0 if mask else 255.0 * self.contrast, 1.0 if mask else 255.0,
+            self.antialias and not mask, out,
+        )  # fmt: skip
+
+    def _paths(self) -> Array:
+        """Path of each paddle: two targets, then distractors."""
+        paddle = np.arange(self.paddles)
+        distractor = 2 + (paddle - 2 * self.length) // self.distractor_length
+        paths = np.where(paddle < 2 * self.length, paddle // self.length, distractor)
+        return paths.astype(np.int16)
+
+    def _layout(self) -> Layout:
+        # A centre is within l + clearance + d of all paddles that can be too close to it.
+        cell = self.paddle_length + self.clearance + self.thickness
+        return Layout(
+            length=self.length,
+            canvas=float(self.canvas),
+            half_length=self.paddle_length / 2,
+            step=float(self.margin),
+            largest_turn=self._largest_turn(),
+            apart=(self.clearance + self.thickness) ** 2,
+            far_apart=cell**2,
+            low=self.edge_margin + self.thickness / 2,
+            continuity=float(self.continuity),
+            squared=self.squared_turns,
+            seed_radius=float(self.seed_radius),
+            distractor_length=self.distractor_length,
+            paddles=self.paddles,
+            cells=math.ceil(self.canvas / cell) + 3,
+            cells_per_pixel=1 / cell,
+        )
+
+    def _largest_turn(self) -> float:
+        """Return the turn at which the inner corners of two neighbours are m apart.
+
+        At a turn of 2 h they are 2 m cos h - d sin h apart.
+        """
+        m, d = self.margin, self.thickness
+        return 2 * (math.acos(m / math.hypot(2 * m, d)) - math.atan2(d, 2 * m))
+
+    def _fits(self) -> bool:
+        return self._try(0, np.arange(16), np.zeros(16, np.int64))[1] == FITS
+
+    def _refuse(self, status: int, most: int) -> NoReturn:
+        """Say what does not fit, and which values would."""
+        if status == growth.TARGETS_DO_NOT_FIT:
+            name, problem = "length", f"no two paths of {self.length} paddles could be grown"
+            smaller = range(self.length - 1, 1, -max(1, self.length // 12))
+        else:
+            name, room = "distractor_paddles", most - 2 * self.length
+            problem = f"only {room} paddles found room beside two paths of {self.length}"
+            smaller = range(max(room - 1, 0), -1, -max(1, room // 8))
+        larger = [math.ceil(self.canvas * factor) for factor in (1.5, 2, 3, 4, 6, 8)]
+        trials = [(name, value) for value in smaller]
+        trials += [("canvas", canvas) for canvas in larger if canvas <= CANVAS_RANGE[1]]
+        fitting: dict[str, int] = {}
+        for field, value in trials:
+            changes: dict[str, Any] = {field: value}
+            if field not in fitting and replace(self, **changes)._fits():
+                fitting[field] = value
+        advice = describe([f"{field}={value}" for field, value in fitting.items()])
+        raise UnsatisfiableError(
+            f"{name}={getattr(self, name)} does not fit: {problem} on a canvas of {self.canvas} "
+            f"pixels with edge_margin={self.edge_margin:g} and clearance={self.clearance:g}"
+            + (f"; {advice} would fit" if advice else "")
+        )
+
+
+def check_types(config: Any) -> None:
+    """Refuse a field of the wrong type, by name; whole numbers pass for floats."""
+    for field in fields(config):
+        value, wanted = getattr(config, field.name), field.type
+        if wanted is bool:
+            good = isinstance(value, bool)
+        elif wanted is float:
+            good = isinstance(value, (int, float)) and not isinstance(value, bool)
+        elif wanted == tuple[int, ...]:
+            good = isinstance(value, tuple)
+        else:
+            good = isinstance(value, int) and not isinstance(value, bool)
+        if not good:
+            name = wanted.__name__ if wanted in (bool, float, int) else str(wanted)
+            raise TypeError(f"{field.name} must be of type {name}; got {value!r}")
+
+
+@njit(cache=True, nogil=True)
+def _grow_many(
+    layout: Layout,
+    work: Workspace,
+    seed: int,
+    indices: Array,
+    labels: Array,
+    ghost: bool,
+    scenes: Array,
+    markers: Array,
+    directions: Array,
+    marked: Array,
+) -> tuple[int, int]:
+    k = layout.length
+    stream = np.empty(STREAM_SIZE, np.uint64)
+    for row in range(indices.size):
+        open_stream(stream, seed, indices[row], SCENE)
+        scene = scenes[row]
+        status, most = grow_scene(layout, work, stream, ghost, scene)
+        if status != FITS:
+            return status, most
+        # One marker at the origin of a path, the other at the end of the same or of the other one.
+        # In the ghost construction path 1 and the ghost share their origin, and that is marked.
+        origin = 0 if ghost else np.int64(draw_word(stream) & _ONE)
+        end = origin if labels[row] == 1 else 1 - origin
+        tail, head = scene[origin * k], scene[end * k + k - 1]
+        markers[row, 0, 0] = tail[X] - layout.half_length * tail[COS]
+        markers[row, 0, 1] = tail[Y] - layout.half_length * tail[SIN]
+        markers[row, 1, 0] = head[X] + layout.half_length * head[COS]
+        markers[row, 1, 1] = head[Y] + layout.half_length * head[SIN]
+        directions[row, 0] = tail[ANGLE] - math.copysign(math.pi, tail[ANGLE])
+        directions[row, 1] = head[ANGLE]
+        marked[row, 0], marked[row, 1] = origin, end
+    return FITS, 0
+
+
+@njit(cache=True, nogil=True)
+def _paint_many(
+    scenes: Array,
+    paths: Array,
+    only: Array,
+    markers: Array,
+    marked: Array,
+    half_length: float,
+    half_thickness: float,
+    marker_radius: float,
+    paddle_value: float,
+    marker_value: float,
+    antialias: bool,
+    out: Array,
+) -> None:
+    for row in range(out.shape[0]):
+        image = out[row]
+        image[:] = 0
+        first, second = only[row]
+        for index in range(paths.size):
+            path = paths[index]
+            if first == ALL_PATHS or path in (first, second):
+                x, y, _, cosine, sine = scenes[row, index]
+                draw_bar(
+                    image, x, y, cosine, sine, half_length, half_thickness, paddle_value, antialias
+                )
+        for marker in range(markers.shape[1]):
+            path = marked[row, marker]
+            if first == ALL_PATHS or path in (first, second):
+                x, y = markers[row, marker]
+                draw_disc(image, x, y, marker_radius, marker_value, antialias)

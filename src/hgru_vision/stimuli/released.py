@@ -1,0 +1,215 @@
+"""The Pathfinder generator that the paper's authors released, on its pixel grid.
+
+The released program (github.com/drewlinsley/pathfinder) differs from the paper's text: it grows
+paths on whole pixels, squares the density of turns, keeps paddles apart by a grey mask, and draws
+on a larger, anti-aliased canvas. `ReleasedConfig` repeats all that, with the two gaps of its
+collision test, so that its images have the statistics of the authors' (`docs/differences.md`
+lists the differences). What it does not repeat: its label is a coin for each image, here of two
+images in a row exactly one is positive; its markers are drawn at 1/255 in the newest commit, here
+white; its random numbers are unseeded.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+
+from hgru_vision.stimuli._types import Array, Bytes, Indices
+from hgru_vision.stimuli.pathfinder import CANVAS_RANGE, check_types
+from hgru_vision.stimuli.released_growth import draw_integers, grow_scenes, paint_scenes
+from hgru_vision.stimuli.scenes import ALL_PATHS, NO_PATH, Scenes, UnsatisfiableError, describe
+from hgru_vision.stimuli.stamps import DEGREES, Stamps, make_stamps
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedConfig:
+    """A Pathfinder drawn by the authors' released program. Lengths are in pixels of its canvas.
+
+    Attributes
+    ----------
+    length, distractor_length, distractors
+        Paddles in a target path and in a distractor; number of distractors, of which those that
+        find no room in five attempts are left out.
+    canvas, reduce
+        Size of the canvas, and the factor by which it is shrunk (2x2 means: 300 to 150).
+    paddle_length, thickness, margins
+        l, d and m. With several margins each image takes one of them at random.
+    continuity
+        c; a turn has density cos(c * turn)^2.
+    seed_distance
+        From the origin of one target path to that of the other.
+    padding
+        Width of the border that stays empty.
+    marker_radius, markers
+        Of the white discs, and whether there are two or, for segmentation, one.
+    contrast
+        Brightness of paddles; markers have 1.
+    supersampling
+        Resolution at which paddles and markers are drawn before they are shrunk.
+
+    Examples
+    --------
+    >>> ReleasedConfig(length=6, distractor_length=2, distractors=15).size
+    150
+    """
+
+    length: int = 14
+    distractor_length: int = 4
+    distractors: int = 7
+    canvas: int = 300
+    reduce: int = 2
+    paddle_length: int = 5
+    thickness: float = 2.0
+    margins: tuple[int, ...] = (3,)
+    continuity: float = 1.8
+    seed_distance: int = 27
+    padding: int = 22
+    marker_radius: float = 5.0
+    markers: Literal[1, 2] = 2
+    contrast: float = 1.0
+    supersampling: int = 2
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        low, high = CANVAS_RANGE
+        self._require("canvas", low <= self.canvas <= high, f"from {low} to {high} pixels")
+        self._require(
+            "reduce", self.reduce >= 1 and self.canvas % self.reduce == 0, "a divisor of canvas"
+        )
+        for name in ("length", "distractor_length", "paddle_length", "supersampling"):
+            self._require(name, getattr(self, name) >= 1, "1 or more")
+        self._require("distractors", self.distractors >= 0, "0 or more")
+        self._require("markers", self.markers in (1, 2), "1 or 2")
+        self._require("contrast", 0 < self.contrast <= 1, "above 0 and at most 1")
+        self._require("continuity", 0 < self.continuity < math.inf, "greater than 0")
+        self._require("marker_radius", 0 < self.marker_radius < math.inf, "greater than 0")
+        fine = self.thickness * self.supersampling
+        self._require(
+            "thickness", fine >= 1 and fine == round(fine), "a multiple of 1 / supersampling"
+        )
+        self._require(
+            "margins",
+            len(self.margins) > 0 and all(type(m) is int and m >= 1 for m in self.margins),
+            "one or more whole numbers, 1 or more",
+        )
+        room = (self.canvas - 1) // 4
+        for name in ("padding", "seed_distance", "paddle_length"):
+            value = getattr(self, name)
+            self._require(name, 1 <= value <= room, f"from 1 to {room} on this canvas")
+        self._require("margins", max(self.margins) <= room, f"at most {room} on this canvas")
+
+    def _require(self, name: str, holds: bool, expected: str) -> None:
+        if not holds:
+            raise ValueError(f"{name} must be {expected}; got {getattr(self, name)!r}")
+
+    @property
+    def paddles(self) -> int:
+        """Paddles in an image in which all distractors found room."""
+        return 2 * self.length + self.distractors * self.distractor_length
+
+    @property
+    def size(self) -> int:
+        """Height and width of the image."""
+        return self.canvas // self.reduce
+
+    @property
+    def binary(self) -> bool:
+        """Whether images hold 0 and 255 alone; never, they are anti-aliased."""
+        return False
+
+    def _stamps(self, margin: int) -> Stamps:
+        return make_stamps(
+            self.paddle_length, float(self.thickness), margin,
+            float(self.continuity), float(self.marker_radius), self.supersampling,
+        )  # fmt: skip
+
+    def _choose_margins(self, seed: int, indices: Indices) -> Array:
+        chosen = np.zeros(indices.size, np.int64)
+        if len(self.margins) > 1:
+            draw_integers(seed, indices, len(self.margins), chosen)
+        return chosen
+
+    def grow(self, seed: int, indices: Indices, labels: Indices) -> Scenes:
+        """Grow the scenes of some images; see `scenes`."""
+        scenes, failed = self._try(seed, indices, labels)
+        if failed:
+            self._refuse()
+        return scenes
+
+    def _try(self, seed: int, indices: Indices, labels: Indices) -> tuple[Scenes, bool]:
+        count, paddles = indices.size, self.paddles
+        strokes = np.zeros((count, paddles, 4), np.int64)  # row, column, direction, margin
+        paths = np.full((count, paddles), NO_PATH, np.int16)
+        tips = np.zeros((count, 2, 2), np.int64)
+        turned = np.zeros((count, 2), np.int64)
+        marked = np.zeros((count, 2), np.int16)
+        centres, angles = np.zeros((count, paddles, 2)), np.zeros((count, paddles))
+        directions = np.zeros((count, 2))
+        chosen = self._choose_margins(seed, indices)
+        failed = False
+        for choice, margin in enumerate(self.margins):
+            rows = np.flatnonzero(chosen == choice)
+            stamps = self._stamps(margin)
+            mask = np.empty((self.canvas, self.canvas), np.uint8)
+            failed |= grow_scenes(
+                stamps, self.length, self.distractor_length, self.distractors, self.padding,
+                self.seed_distance, seed, indices, labels, rows, mask, np.empty_like(mask),
+                strokes, paths, tips, turned, marked,
+            )  # fmt: skip
+            strokes[rows, :, 3] = choice
+            angles[rows] = stamps.angles[strokes[rows, :, 2]]
+            # A stroke starts at the tail of a seed, at the head of every other paddle.
+            forward = np.where(strokes[rows, :, 2] < DEGREES, 0.5, -0.5) * self.paddle_length
+            unit = np.stack([np.cos(angles[rows]), np.sin(angles[rows])], axis=-1)
+            centres[rows] = strokes[rows, :, 1::-1] + forward[..., None] * unit
+            directions[rows] = stamps.angles[turned[rows]]
+        directions[:, 0] += np.where(directions[:, 0] < 0, np.pi, -np.pi)
+        scenes = Scenes(
+            centres=(centres + 0.5) / self.reduce,
+            angles=angles,
+            paths=paths,
+            markers=(tips[..., ::-1] + 0.5) / self.reduce,
+            directions=directions,
+            marked=marked[:, [0, 0]] if self.markers == 1 else marked,
+            strokes=np.concatenate([strokes, np.pad(tips, ((0, 0), (0, 0), (0, 2)))], axis=1),
+        )
+        return scenes, failed
+
+    def paint(self, scenes: Scenes, only: Array | None, mask: bool, out: Bytes) -> None:
+        """Draw scenes; see `PathfinderGenerator`."""
+        if only is None:
+            only = np.full((len(out), 2), ALL_PATHS, np.int16)
+        canvas = np.empty((self.canvas, self.canvas), np.uint8)
+        for choice, margin in enumerate(self.margins):
+            rows = np.flatnonzero(scenes.strokes[:, 0, 3] == choice)
+            stamps = self._stamps(margin)
+            lines = stamps.lines
+            if self.contrast != 1 and not mask:
+                lines = np.round(self.contrast * lines).astype(np.uint8)
+            paint_scenes(
+                lines, stamps.marker, scenes.strokes, scenes.paths, only, scenes.marked,
+                self.markers, rows, self.reduce, mask, canvas, out,
+            )  # fmt: skip
+
+    def _fits(self) -> bool:
+        return not self._try(0, np.arange(8), np.zeros(8, np.int64))[1]
+
+    def _refuse(self) -> NoReturn:
+        """Say what does not fit, and which values would."""
+        bare = replace(self, distractors=0)
+        shorter = range(self.length - 1, 0, -max(1, self.length // 12))
+        larger = [self.canvas * factor for factor in (2, 4, 8)]
+        trials = [("length", length) for length in shorter]
+        trials += [("canvas", canvas) for canvas in larger if canvas <= CANVAS_RANGE[1]]
+        fitting: dict[str, int] = {}
+        for name, value in trials:
+            changes: dict[str, Any] = {name: value}
+            if name not in fitting and replace(bare, **changes)._fits():
+                fitting[name] = value
+        advice = describe([f"{name}={value}" for name, value in fitting.items()])
+        raise UnsatisfiableError(
+            f"length={self.length} does not fit: no two paths of {self.length} paddles could be "
+            f"grown on a canvas of {self.canvas} pixels with padding={self.padding} and "
+            f"seed_distance={self.seed_distance}" + (f"; {advice} would fit" if advice else "")
+        )
