@@ -14,7 +14,7 @@ from numba import njit
 
 from hgru_vision.stimuli._types import Array
 from hgru_vision.stimuli.geometry import core_distance_squared, draw_turn, sine_cosine
-from hgru_vision.stimuli.random import uniform
+from hgru_vision.stimuli.random import integer, uniform
 
 X, Y, ANGLE, COS, SIN = range(5)
 PADDLE_SIZE = 5
@@ -56,6 +56,8 @@ class Workspace(NamedTuple):
     next: Array  # (paddles,) the one placed before it in the same cell
     ghost: Array  # (length, PADDLE_SIZE)
     shadow: Array  # (length, PADDLE_SIZE)
+    turns: Array  # (length - 1,)
+    left: Array  # (length - 1,)
 
 
 def workspace(layout: Layout) -> Workspace:
@@ -65,6 +67,8 @@ def workspace(layout: Layout) -> Workspace:
         next=np.empty(layout.paddles, np.int32),
         ghost=np.empty((layout.length, PADDLE_SIZE)),
         shadow=np.empty((layout.length, PADDLE_SIZE)),
+        turns=np.empty(layout.length - 1),
+        left=np.empty(layout.length - 1),
     )
 
 
@@ -94,13 +98,12 @@ def _on_canvas(layout: Layout, path: Array, i: int) -> bool:
 
 
 @njit(cache=True)
-def _extend(layout: Layout, stream: Array, path: Array, i: int) -> bool:
-    """Draw paddle i of a path: turn by a random angle at a pivot m beyond the head of i - 1.
+def _extend(layout: Layout, path: Array, i: int, turn: float) -> bool:
+    """Set paddle i of a path: turned by an angle at a pivot m beyond the head of paddle i - 1.
 
     Its tail lies m beyond the pivot (Supp., figure of the generator, panel b). Returns whether it
     is on the canvas and its corners are not too close to those of paddle i - 1.
     """
-    turn = draw_turn(stream, layout.continuity, layout.squared)
     angle = path[i - 1, ANGLE] + turn
     if angle > math.pi:
         angle -= 2.0 * math.pi
@@ -185,7 +188,8 @@ def _place_seed(
 def _place_next(layout: Layout, work: Workspace, stream: Array, scene: Array, i: int) -> bool:
     """Go on with paddle i from paddle i - 1, if one of a few draws has room."""
     for _ in range(PADDLE_DRAWS):
-        if _extend(layout, stream, scene, i) and _clear_of_scene(layout, work, scene, i, i - 1):
+        turn = draw_turn(stream, layout.continuity, layout.squared)
+        if _extend(layout, scene, i, turn) and _clear_of_scene(layout, work, scene, i, i - 1):
             _place(layout, work, scene, i)
             return True
     return False
@@ -215,15 +219,36 @@ def _grow_pair(layout: Layout, work: Workspace, stream: Array, scene: Array) -> 
 
 
 @njit(cache=True)
-def _grow_alone(layout: Layout, stream: Array, path: Array, avoided: Array, count: int) -> bool:
-    """Grow ``path`` from its first paddle, clear of itself and of ``count`` avoided paddles."""
+def _draw_turns(layout: Layout, stream: Array, turns: Array) -> None:
+    for i in range(turns.size):
+        turns[i] = draw_turn(stream, layout.continuity, layout.squared)
+
+
+@njit(cache=True)
+def _grow_alone(
+    layout: Layout,
+    stream: Array,
+    turns: Array,
+    left: Array,
+    path: Array,
+    avoided: Array,
+    count: int,
+) -> bool:
+    """Grow a path from its first paddle by given turns, in random order and with random signs.
+
+    It stays clear of itself and of ``count`` avoided paddles. ``left`` is scratch memory.
+    """
+    left[:] = turns
     for i in range(1, layout.length):
         for draw in range(PADDLE_DRAWS):
+            choice = integer(stream, layout.length - i)
+            turn = left[choice] if integer(stream, 2) else -left[choice]
             if (
-                _extend(layout, stream, path, i)
+                _extend(layout, path, i, turn)
                 and _clear_of(layout, path, i, path, i - 1)
                 and _clear_of(layout, path, i, avoided, count)
             ):
+                left[choice] = left[layout.length - 1 - i]
                 break
             if draw == PADDLE_DRAWS - 1:
                 return False
@@ -237,32 +262,39 @@ def _grow_ghost(layout: Layout, work: Workspace, stream: Array, scene: Array) ->
     Path 1 and a ghost are two independent continuations of one seed paddle. Path 2 starts at the
     ghost's end and grows back, clear of path 1; its shadow starts at path 1's end and grows back,
     clear of the ghost. All four are kept or none. So path 1 and the ghost can be exchanged, and
-    with them path 2 and the shadow, without changing the probability of the whole: given the
-    seed, the end of path 1 and the end of the ghost (which is path 2's) have *exactly* the same
-    distribution of position and direction. Ghost and shadow are not drawn.
+    with them path 2 and the shadow, without changing the probability of the whole: the end of
+    path 1 and the end of the ghost (which is path 2's) have *exactly* the same distribution of
+    position and direction. Ghost and shadow are not drawn.
+
+    Path 1 and the ghost are made of the same turns in another order, and so are path 2 and the
+    shadow. Else a marker distance that fits the curvature of the drawn paths would speak for a
+    connection: a straight path reaches far.
     """
     k = layout.length
     path_1, path_2, ghost, shadow = scene[:k], scene[k : 2 * k], work.ghost, work.shadow
+    turns, left = work.turns, work.left
     size = layout.canvas - 2.0 * layout.low
     x = layout.low + size * uniform(stream)
     y = layout.low + size * uniform(stream)
     angle = _random_angle(stream)
     _set(path_1, 0, x, y, angle)
     _set(ghost, 0, x, y, angle)
+    _draw_turns(layout, stream, turns)
     if not (
         _on_canvas(layout, path_1, 0)
-        and _grow_alone(layout, stream, path_1, path_1, 0)
-        and _grow_alone(layout, stream, ghost, ghost, 0)
+        and _grow_alone(layout, stream, turns, left, path_1, path_1, 0)
+        and _grow_alone(layout, stream, turns, left, ghost, ghost, 0)
     ):
         return False
     last = k - 1
     _set(path_2, 0, ghost[last, X], ghost[last, Y], _opposite(ghost[last, ANGLE]))
     _set(shadow, 0, path_1[last, X], path_1[last, Y], _opposite(path_1[last, ANGLE]))
+    _draw_turns(layout, stream, turns)
     if not (
         _clear_of(layout, path_2, 0, path_1, k)
         and _clear_of(layout, shadow, 0, ghost, k)
-        and _grow_alone(layout, stream, path_2, path_1, k)
-        and _grow_alone(layout, stream, shadow, ghost, k)
+        and _grow_alone(layout, stream, turns, left, path_2, path_1, k)
+        and _grow_alone(layout, stream, turns, left, shadow, ghost, k)
     ):
         return False
     for i in range(k):  # turn path 2 round, so that it too runs from its origin to its marked end

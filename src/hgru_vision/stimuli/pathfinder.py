@@ -221,7 +221,7 @@ class PathfinderConfig:
         else:
             name, room = "distractor_paddles", most - 2 * self.length
             problem = f"only {room} paddles found room beside two paths of {self.length}"
-            smaller = range(max(room - 1, 0), -1, -max(1, room // 8))
+            smaller = range(int(0.9 * room), -1, -max(1, room // 8))
         larger = [math.ceil(self.canvas * factor) for factor in (1.5, 2, 3, 4, 6, 8)]
         trials = [(name, value) for value in smaller]
         trials += [("canvas", canvas) for canvas in larger if canvas <= CANVAS_RANGE[1]]

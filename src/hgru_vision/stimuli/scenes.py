@@ -50,8 +50,21 @@ class Scenes(NamedTuple):
 class PathfinderGenerator(Protocol):
     """What a Pathfinder configuration can do; see `PathfinderConfig` and `ReleasedConfig`."""
 
-    length: int
-    markers: int
+    @property
+    def length(self) -> int:
+        """Paddles in a target path."""
+
+    @property
+    def canvas(self) -> int:
+        """Height and width of the canvas that is drawn on."""
+
+    @property
+    def markers(self) -> int:
+        """Number of markers, 1 or 2."""
+
+    @property
+    def marker_radius(self) -> float:
+        """Radius of a marker in pixels of the canvas."""
 
     @property
     def size(self) -> int:
