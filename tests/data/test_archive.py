@@ -1,0 +1,85 @@
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hgru_vision.data.archive import Row, decode_png, encode_png, metadata_rows, read_metadata
+
+
+def test_png_round_trip_is_exact_and_repeatable():
+    image = np.random.default_rng(0).integers(0, 256, (13, 7), dtype=np.uint8)
+    data = encode_png(image)
+    assert data == encode_png(image)
+    np.testing.assert_array_equal(decode_png(data, "x"), image)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "RGB", "P"])
+def test_gray_comes_from_any_mode(mode):
+    image = np.array([[0, 255], [255, 0]], np.uint8)
+    stream = io.BytesIO()
+    Image.fromarray(image).convert(mode).save(stream, "PNG")
+    np.testing.assert_array_equal(decode_png(stream.getvalue(), "x"), image)
+
+
+def test_every_truncated_png_is_refused():
+    data = encode_png(np.random.default_rng(0).integers(0, 256, (9, 9), dtype=np.uint8))
+    for length in range(len(data)):
+        message = rf"x.png: {length} bytes that are not a whole image" if length else "x.png: empty"
+        with pytest.raises(ValueError, match=message):
+            decode_png(data[:length], "x.png")
+
+
+def test_rows_have_the_authors_columns(tmp_path):
+    config = {"continuity": 1.8, "length": 14, "distractor_length": 4, "paddle_length": 2.5}
+    config |= {"thickness": 1.0, "margin": 1.5}
+    rows = metadata_rows(3, [1, 0], config, segmentation=False)
+    assert rows.dtype.str.startswith("<U")
+    assert " ".join(rows[1]) == "imgs/3 sample_1.png 1 0 1.8 14 4 2.5 1.0 1.5 nan"
+    np.save(tmp_path / "3.npy", rows)
+    assert read_metadata(tmp_path / "3.npy")[1] == Row(2, "imgs/3/sample_1.png", None, 0)
+    rows = metadata_rows(3, [1, 0], config, segmentation=True)
+    assert " ".join(rows[1]) == "imgs/3 seg/3 sample_1.png 1 1.8 14 4 2.5 1.0 1.5 nan 0"
+    np.save(tmp_path / "3.npy", rows)
+    mask = "seg/3/sample_1.png"
+    assert read_metadata(tmp_path / "3.npy")[1] == Row(2, "imgs/3/sample_1.png", mask, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("imgs/0 sample_0.png 0 1\nimgs/0 sample_1.png 1", r"line 2: 3 columns \('imgs/0 sample_1"),
+        ("imgs/0 sample_0.png 0 2", "line 1: label '2'; 0 and 1 are known"),
+        ("imgs/0 sample_0.png 0 1.8", "line 1: label '1.8'; 0 and 1 are known"),
+        ("../x sample_0.png 0 1", "line 1: '../x/sample_0.png' lies outside the archive"),
+        ("imgs/0 /etc seg.png 0", "line 1: '/etc/seg.png' lies outside the archive"),
+    ],
+)
+def test_unreadable_rows_are_named(tmp_path, text, message):
+    path = tmp_path / "0.npy"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=rf"0\.npy, {message}"):
+        read_metadata(path)
+
+
+def test_pickles_are_never_loaded(tmp_path):
+    path = tmp_path / "0.npy"
+    np.save(path, np.array([["imgs/0", 1]], dtype=object), allow_pickle=True)
+    with pytest.raises(ValueError, match=r"0.npy: not an array of strings; pickled objects are n"):
+        read_metadata(path)
+
+
+def test_arrays_of_another_kind_are_refused(tmp_path):
+    path = tmp_path / "0.npy"
+    np.save(path, np.zeros((3, 11)))
+    with pytest.raises(
+        ValueError, match=r"float64 array of shape \(3, 11\); metadata is a two-dim"
+    ):
+        read_metadata(path)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path):
+    path = tmp_path / "0.npy"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match=r"neither a .npy file nor text"):
+        read_metadata(path)

@@ -1,0 +1,113 @@
+import json
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+from hgru_vision.data import formats
+from hgru_vision.data.manifest import CorruptShardError, Manifest
+from hgru_vision.data.readers import open_dataset
+from hgru_vision.data.store import write
+
+
+def test_npy_is_what_numpy_saves(tmp_path):
+    array = np.random.default_rng(0).integers(0, 256, (5, 4, 3), dtype=np.uint8)
+    formats._save(tmp_path / "ours.npy", array)
+    np.save(tmp_path / "theirs.npy", array)
+    assert (tmp_path / "ours.npy").read_bytes() == (tmp_path / "theirs.npy").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\x93NUMPY, but no header", r"images-00000.npy: foreign: not a .npy file \("),
+        (
+            np.zeros((23, 9), np.uint8),
+            r"uint8 array of shape \(23, 9\), where uint8 of shape \(23, 8",
+        ),
+        (np.zeros((23, 8)), r"float64 array of shape \(23, 8\), where uint8"),
+    ],
+)
+def test_foreign_arrays_are_refused(tmp_path, FakeSource, content, message):
+    manifest = write(FakeSource(), tmp_path)
+    path = tmp_path / "images-00000.npy"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        np.save(path, content)
+    layout = formats.make_format("npy", manifest.source)
+    with pytest.raises(CorruptShardError, match=message):
+        layout.open(tmp_path, manifest.shards[0])
+
+
+def test_parquet_has_the_columns_of_the_hub(tmp_path, FakeSource):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    source = FakeSource(target="segmentation")
+    write(source, tmp_path, format="parquet", shard_size=10)
+    table = parquet.read_table(tmp_path / "shard-00001.parquet")
+    assert table.column("index").to_pylist() == list(range(10, 20))
+    assert table.column("label").to_pylist() == source.labels(np.arange(10, 20)).tolist()
+    for column in ("image", "segmentation"):
+        cell = table.column(column)[0].as_py()
+        assert list(cell) == ["bytes", "path"]
+        assert cell["bytes"].startswith(b"\x89PNG")
+        assert cell["path"] is None
+    features = json.loads(table.schema.metadata[b"huggingface"])["info"]["features"]
+    assert features["image"] == features["segmentation"] == {"_type": "Image"}
+    assert features["label"] == {"_type": "Value", "dtype": "int64"}
+
+
+def test_parquet_rows_are_read_across_row_groups(tmp_path, FakeSource, monkeypatch):
+    monkeypatch.setattr(formats, "ROW_GROUP", 4)
+    source = FakeSource()
+    write(source, tmp_path, format="parquet")
+    indices = np.array([22, 0, 4, 3, 22, 17])
+    np.testing.assert_array_equal(open_dataset(tmp_path).batch(indices), source.batch(indices))
+
+
+def test_parquet_without_pyarrow_names_the_extra(tmp_path, FakeSource, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'hgru-vision\[data\]'"):
+        write(FakeSource(), tmp_path / "out", format="parquet")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("format", ["parquet", "png"])
+def test_foreign_files_are_refused(tmp_path, FakeSource, format):
+    """A shard of another dataset under the right name, past the check of lengths."""
+    write(FakeSource(), tmp_path / "ours", format=format)
+    write(FakeSource(22), tmp_path / "theirs", format=format)
+    name = {"parquet": "shard-00000.parquet", "png": "metadata/0.npy"}[format]
+    shutil.copy(tmp_path / "theirs" / name, tmp_path / "ours" / name)
+    manifest = Manifest.read(tmp_path / "ours")
+    layout = formats.make_format(format, manifest.source)
+    with pytest.raises(CorruptShardError, match=rf"{name}: foreign: 22 rows.* where 23"):
+        layout.open(tmp_path / "ours", manifest.shards[0])
+    (tmp_path / "ours" / name).write_bytes(b"\xffnothing of the kind")
+    with pytest.raises(CorruptShardError, match=f"{name}: foreign: not (a Parquet file|metadata)"):
+        layout.open(tmp_path / "ours", manifest.shards[0])
+
+
+@pytest.mark.parametrize("format", ["parquet", "png"])
+def test_foreign_images_are_refused(tmp_path, FakeSource, format):
+    manifest = write(FakeSource(), tmp_path, format=format)
+    layout = formats.make_format(format, manifest.source | {"height": 7, "width": 9})
+    reader = layout.open(tmp_path, manifest.shards[0])
+    with pytest.raises(CorruptShardError, match=r"foreign: an image of \(9, 7\), where one of \(7"):
+        reader.images(np.array([3]))
+
+
+def test_a_png_damaged_after_opening_is_named(tmp_path, FakeSource):
+    write(FakeSource(), tmp_path, format="png")
+    dataset = open_dataset(tmp_path)
+    (tmp_path / "imgs/0/sample_3.png").write_bytes(b"not an image")
+    with pytest.raises(
+        CorruptShardError, match=r"sample_3.png: 12 bytes that are not a whole image"
+    ):
+        dataset[3]
+
+
+def test_an_unknown_format_is_refused():
+    with pytest.raises(ValueError, match="format='tar'; known are npy, parquet, png"):
+        formats.make_format("tar", {})

@@ -1,0 +1,344 @@
+"""Writing, resuming and verifying; kills are in `test_store_kills.py`."""
+
+import errno
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hgru_vision.data import durable, formats
+from hgru_vision.data.manifest import CorruptShardError
+from hgru_vision.data.readers import open_dataset
+from hgru_vision.data.store import DiskFullError, verify, write
+
+FORMATS = ("npy", "parquet", "png")
+
+
+@pytest.fixture(params=FORMATS)
+def format(request):
+    return request.param
+
+
+# -- What is written -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize("target", ["label", "segmentation"])
+def test_what_is_read_is_what_the_source_draws(tmp_path, FakeSource, format, binary, target):
+    source = FakeSource(23, binary=binary, target=target)
+    manifest = write(source, tmp_path, format=format, shard_size=10)
+    assert manifest.complete
+    assert [(s.start, s.stop) for s in manifest.shards] == [(0, 10), (10, 20), (20, 23)]
+    dataset = open_dataset(tmp_path, verify=True)
+    indices = np.random.default_rng(0).permutation(23)
+    np.testing.assert_array_equal(dataset.batch(indices), source.batch(indices))
+    np.testing.assert_array_equal(dataset.labels(indices), source.labels(indices))
+    if target == "segmentation":
+        np.testing.assert_array_equal(dataset.segmentations(indices), source.segmentations(indices))
+
+
+def test_binary_images_take_a_bit_a_pixel(tmp_path, FakeSource):
+    write(FakeSource(16), tmp_path)
+    packed = np.load(tmp_path / "images-00000.npy")
+    assert packed.dtype == np.uint8
+    assert packed.shape == (16, 8)  # 9 x 7 = 63 bits
+    assert np.load(tmp_path / "labels-00000.npy").dtype == np.uint8
+
+
+def test_the_manifest_is_a_function_of_the_arguments(tmp_path, FakeSource, format, tree):
+    for name in ("one", "two"):
+        write(FakeSource(), tmp_path / name, format=format, shard_size=10)
+    assert tree(tmp_path / "one") == tree(tmp_path / "two")
+    assert str(tmp_path) not in (tmp_path / "one" / "manifest.json").read_text()
+
+
+def test_chunks_do_not_show(tmp_path, FakeSource, format, tree, monkeypatch):
+    write(FakeSource(), tmp_path / "whole", format=format)
+    monkeypatch.setattr("hgru_vision.data.items.CHUNK", 5)
+    seen = []
+    write(FakeSource(), tmp_path / "parts", format=format, progress=seen.append)
+    assert seen == [5, 10, 15, 20, 23]
+    whole, parts = tree(tmp_path / "whole"), tree(tmp_path / "parts")
+    if format == "npy":  # in the others row groups and listings follow the chunks
+        assert whole == parts
+    reader = [open_dataset(tmp_path / name).batch(range(23)) for name in ("whole", "parts")]
+    np.testing.assert_array_equal(*reader)
+
+
+def test_a_stored_dataset_can_be_written_again(tmp_path, FakeSource, format, tree):
+    write(FakeSource(target="segmentation"), tmp_path / "npy", shard_size=10)
+    write(open_dataset(tmp_path / "npy"), tmp_path / "copy", format=format, shard_size=10)
+    write(FakeSource(target="segmentation"), tmp_path / "first", format=format, shard_size=10)
+    assert tree(tmp_path / "copy") == tree(tmp_path / "first")
+
+
+def test_a_complete_directory_is_left_alone(tmp_path, FakeSource, format, tree):
+    first = write(FakeSource(), tmp_path, format=format, shard_size=10)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    source = FakeSource()
+    source.batch = None  # nothing is drawn
+    assert write(source, tmp_path, format=format, shard_size=10) == first
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+# -- Kills -----------------------------------------------------------------------------------------
+
+
+def test_leftovers_of_a_kill_are_removed(tmp_path, FakeSource, format, tree):
+    write(FakeSource(), tmp_path / "whole", format=format, shard_size=10)
+    broken = tmp_path / "broken"
+    with pytest.raises(InterruptedError):
+        write(FakeSource(), broken, format=format, shard_size=10, progress=_stop_after(20))
+    (broken / ".partial").mkdir()
+    (broken / ".partial" / "half").write_bytes(b"half")
+    for name in formats.make_format(format, FakeSource().describe()).names(1):
+        path = broken / name
+        if path.suffix:
+            path.write_bytes(b"moved, but not in the manifest")
+        else:
+            path.mkdir()
+            (path / "sample_0.png").write_bytes(b"stale")
+    assert verify(broken).stored == 10  # what is left of shard 1 is no part of the dataset
+    write(FakeSource(), broken, format=format, shard_size=10)
+    assert tree(broken) == tree(tmp_path / "whole")
+
+
+def _stop_after(count: int) -> Callable[[int], None]:
+    def progress(done: int) -> None:
+        if done >= count:
+            raise InterruptedError
+
+    return progress
+
+
+# -- Refusals --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"seed": 1}, "source.seed = 0, now it is 1"),
+        ({"count": 24}, "count = 23, now it is 24"),
+        ({"format": "png"}, "format = 'npy', now it is 'png'"),
+        ({"shard_size": 5}, "shard_size = 10, now it is 5"),
+        ({"size": (9, 8)}, "source.width = 7, now it is 8"),
+    ],
+)
+def test_other_arguments_are_refused_by_name(tmp_path, FakeSource, tree, arguments, message):
+    write(FakeSource(), tmp_path, shard_size=10)
+    before = tree(tmp_path)
+    options = {"format": "npy", "shard_size": 10}
+    options |= {key: arguments.pop(key) for key in list(arguments) if key in options}
+    with pytest.raises(ValueError, match=f"{re.escape(message)}; give the old value to resume"):
+        write(FakeSource(**arguments), tmp_path, **options)
+    assert tree(tmp_path) == before
+
+
+def test_a_config_that_differs_within_is_refused_by_its_dotted_name(tmp_path, FakeSource):
+    write(FakeSource(), tmp_path)
+    other = FakeSource()
+    description = other.describe()
+    description["config"]["length"] = 9
+    other.describe = lambda: description
+    with pytest.raises(ValueError, match=r"source\.config\.length = 14, now it is 9"):
+        write(other, tmp_path)
+    del description["config"]["length"]
+    with pytest.raises(ValueError, match=r"source\.config\.length = 14, now it is 'nothing'"):
+        write(other, tmp_path)
+
+
+def test_a_directory_with_other_files_is_refused(tmp_path, FakeSource, tree):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    (tmp_path / ".partial").mkdir()
+    before = tree(tmp_path)
+    with pytest.raises(FileExistsError, match=r"holds 'thesis.tex' .*no manifest.json; give an em"):
+        write(FakeSource(), tmp_path)
+    assert tree(tmp_path) == before
+
+
+def test_a_damaged_shard_is_not_resumed_over(tmp_path, FakeSource):
+    with pytest.raises(InterruptedError):
+        write(FakeSource(), tmp_path, shard_size=10, progress=_stop_after(20))
+    (tmp_path / "images-00000.npy").write_bytes(b"short")
+    with pytest.raises(
+        CorruptShardError, match=r"images-00000.npy: truncated: 5 of \d+ bytes; rest"
+    ):
+        write(FakeSource(), tmp_path, shard_size=10)
+
+
+def test_a_second_writer_is_refused(tmp_path, FakeSource):
+    with (
+        durable.only_writer(tmp_path),
+        pytest.raises(BlockingIOError, match=r"another process writes to .*; wait for it or stop"),
+    ):
+        write(FakeSource(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"format": "zip"}, "format='zip'; known are npy, parquet, png"),
+        ({"shard_size": 0}, "shard_size=0; it must be 1 or more"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_is_written(
+    tmp_path, FakeSource, options, message
+):
+    with pytest.raises(ValueError, match=message):
+        write(FakeSource(), tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_empty_source_is_refused(tmp_path, FakeSource):
+    with pytest.raises(ValueError, match="holds no items; give it a count of 1 or more"):
+        write(FakeSource(0), tmp_path)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_keeps_whole_shards_and_resumes(
+    tmp_path, FakeSource, format, tree, monkeypatch, number
+):
+    write(FakeSource(), tmp_path / "whole", format=format, shard_size=10)
+    kind = formats.FORMATS[format]
+    whole_write = kind.write
+
+    def failing(self, folder, shard, chunks):
+        whole_write(self, folder, shard, chunks)
+        if shard == 1:
+            raise OSError(number, os.strerror(number))
+
+    out = tmp_path / "full"
+    monkeypatch.setattr(kind, "write", failing)
+    with pytest.raises(
+        DiskFullError,
+        match=r"for shard 1 \(of 3, from 0\): the 13 items that are left need about 0\.0 MB, .* "
+        "are free. Complete shards are kept: make room and give the same command to resume",
+    ) as caught:
+        write(FakeSource(), out, format=format, shard_size=10)
+    assert caught.value.errno == number
+    assert not (out / ".partial").exists()
+    assert verify(out).stored == 10
+    monkeypatch.undo()
+    write(FakeSource(), out, format=format, shard_size=10)
+    assert tree(out) == tree(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("binary", "target", "megabytes"),
+    [(True, "label", "2.8"), (False, "label", "22.5"), (True, "segmentation", "5.6")],
+)
+def test_the_space_needed_is_estimated_before_the_first_shard(
+    tmp_path, FakeSource, monkeypatch, binary, target, megabytes
+):
+    def failing(self, folder, shard, chunks):
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(formats.Npy, "write", failing)
+    source = FakeSource(1000, binary=binary, target=target, size=(150, 150))
+    pattern = rf"the 1,000 items that are left need about {re.escape(megabytes)} MB"
+    with pytest.raises(DiskFullError, match=pattern):
+        write(source, tmp_path)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_an_array_on_a_full_disk_tells_by_its_error_number():
+    with pytest.raises(OSError, match="No space left") as caught:
+        formats._save(Path("/dev/full"), np.zeros(100_000, np.uint8))
+    assert caught.value.errno == errno.ENOSPC
+
+
+def test_other_errors_of_the_disk_pass_through(tmp_path, FakeSource, monkeypatch):
+    def failing(self, folder, shard, chunks):
+        raise OSError(errno.EIO, "broken disk")
+
+    monkeypatch.setattr(formats.Npy, "write", failing)
+    with pytest.raises(OSError, match="broken disk") as caught:
+        write(FakeSource(), tmp_path)
+    assert not isinstance(caught.value, DiskFullError)
+
+
+# -- Verify ----------------------------------------------------------------------------------------
+
+
+def test_a_good_directory_passes(tmp_path, FakeSource, format, tree):
+    source = FakeSource(target="segmentation")
+    write(source, tmp_path, format=format, shard_size=10)
+    report = verify(tmp_path, source=source, regenerate=1000)
+    assert (report.stored, report.count, report.regenerated) == (23, 23, 23)
+    sizes = {name: len(data) for name, data in tree(tmp_path).items() if Path(name).suffix}
+    del sizes["manifest.json"]
+    assert (report.files, report.bytes) == (len(sizes), sum(sizes.values()))
+    assert "23 of 23 items\n23 items drawn again, equal" in str(report)
+
+
+def test_an_incomplete_directory_is_reported_as_such(tmp_path, FakeSource):
+    with pytest.raises(InterruptedError):
+        write(FakeSource(), tmp_path, shard_size=10, progress=_stop_after(20))
+    assert str(verify(tmp_path)).endswith("10 of 23 items (incomplete)")
+    assert verify(tmp_path, source=FakeSource(), regenerate=4).regenerated == 4
+
+
+def _data_files(directory: Path) -> list[Path]:
+    return sorted(p for p in directory.rglob("*") if p.is_file() and p.name != "manifest.json")
+
+
+def test_every_damage_to_every_file_is_named(tmp_path, FakeSource, format):
+    write(FakeSource(12, target="segmentation"), tmp_path, format=format, shard_size=8)
+    for path in _data_files(tmp_path):
+        good = path.read_bytes()
+        flipped = bytearray(good)
+        flipped[len(good) // 2] ^= 1
+        for damaged, what in (
+            (None, "missing"),
+            (good[:-1], rf"truncated: {len(good) - 1} of {len(good)} bytes"),
+            (good + b"x", rf"changed: {len(good) + 1} bytes, {len(good)} were written"),
+            (bytes(flipped), "changed: its sha256 is not"),
+        ):
+            if damaged is None:
+                path.unlink()
+            else:
+                path.write_bytes(damaged)
+            with pytest.raises(CorruptShardError, match=f"{re.escape(str(path))}: {what}"):
+                verify(tmp_path)
+        path.write_bytes(good)
+    verify(tmp_path)
+
+
+def test_a_foreign_data_file_is_named_and_a_readme_is_not(tmp_path, FakeSource, format):
+    write(FakeSource(), tmp_path, format=format)
+    (tmp_path / "README.md").write_text("A dataset card.")
+    verify(tmp_path)
+    (tmp_path / "images-00009.npy").write_bytes(b"")
+    with pytest.raises(
+        CorruptShardError, match=r"images-00009.npy: foreign: manifest.json does not"
+    ):
+        verify(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["batch", "labels", "segmentations"])
+def test_items_that_the_source_does_not_draw_are_named(tmp_path, FakeSource, format, kind):
+    source = FakeSource(target="segmentation")
+    write(source, tmp_path, format=format, shard_size=10)
+    right = getattr(source, kind)
+
+    def wrong(indices):
+        values = right(indices)
+        values[np.asarray(indices) == 17] ^= 1
+        return values
+
+    setattr(source, kind, wrong)
+    name = {"npy": "images-00001.npy", "parquet": "shard-00001.parquet", "png": "imgs/1"}[format]
+    message = f"{name}: changed: {kind} of item 17 is not what the source draws"
+    with pytest.raises(CorruptShardError, match=message):
+        verify(tmp_path, source=source, regenerate=23)
+
+
+def test_the_source_to_compare_with_must_be_the_right_one(tmp_path, FakeSource):
+    write(FakeSource(), tmp_path)
+    with pytest.raises(ValueError, match="regenerate=5 needs the source that was written"):
+        verify(tmp_path, regenerate=5)
+    with pytest.raises(ValueError, match=r"source\.seed = 0, the source has 1"):
+        verify(tmp_path, source=FakeSource(seed=1), regenerate=5)
