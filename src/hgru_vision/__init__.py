@@ -1,1 +1,38 @@
-"""Horizontal circuits for vision, the tasks that test them, and a study of both."""
+"""Horizontal circuits for vision, the tasks that test them, and the study of both.
+
+>>> import hgru_vision as hv
+>>> layer = hv.HGRU(channels=4, kernel_size=5, timesteps=3)
+>>> train = hv.Pathfinder(length=14, count=900_000, seed=0)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hgru_vision.circuits import HGRU
+    from hgru_vision.data.datasets import Pathfinder
+    from hgru_vision.data.readers import ArchiveFolder, open_dataset
+    from hgru_vision.stimuli import preset
+
+__version__ = "0.1.0"
+
+# Public names, each imported at its first use: `import hgru_vision` loads neither torch nor numba.
+_HOMES = {
+    "ArchiveFolder": "hgru_vision.data.readers",
+    "HGRU": "hgru_vision.circuits",
+    "Pathfinder": "hgru_vision.data.datasets",
+    "open_dataset": "hgru_vision.data.readers",
+    "preset": "hgru_vision.stimuli",
+}
+
+__all__ = ["HGRU", "ArchiveFolder", "Pathfinder", "open_dataset", "preset"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -1,0 +1,29 @@
+"""Benchmarks: one registry, one runner.
+
+A suite is a module with two functions. ``check()`` raises `WrongResultError` if what is to be
+timed gives a wrong result: then no speed is printed. ``measure()`` yields tables of times, as
+ratios wherever two ways are compared in the same run.
+"""
+
+from importlib import import_module
+
+from rich.console import Console
+
+SUITES = {
+    "pathfinder": "drawing Pathfinder images, by preset and number of threads",
+    "hgru": "the hGRU on the CPU: spectral against direct convolution",
+}
+
+
+class WrongResultError(ValueError):
+    """What should be timed does not agree with its reference."""
+
+
+def run(suite: str, console: Console) -> None:
+    """Check a suite, then print its measurements."""
+    if suite not in SUITES:
+        raise ValueError(f"no suite {suite!r}; there are {', '.join(SUITES)}")
+    module = import_module(f"hgru_vision.benchmarks.{suite}")
+    module.check()
+    for table in module.measure():
+        console.print(table)

@@ -1,0 +1,88 @@
+"""The command `hgru`: finds the function behind a command and lets tyro read its flags.
+
+A command is a function; its signature gives the flags and its docstring the help. Modules are
+imported when their command is called, so that `hgru --help` answers at once.
+"""
+
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+
+COMMANDS = {
+    "quickstart": ("quickstart:quickstart", "the whole story in minutes, ending in a report"),
+    "generate pathfinder": ("generate:pathfinder", "write Pathfinder images to files"),
+    "generate --verify": ("generate:verify", "check files written before, byte by byte"),
+    "audit pathfinder": ("audit:pathfinder", "how well the label is read without tracing a path"),
+    "presets": ("presets:presets", "the Pathfinders that have a name, and their sources"),
+    "bench": ("bench:bench", "measure speed on this machine, as ratios"),
+}
+
+
+def usage() -> str:
+    """List the commands."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  hgru {name:<{width}}  {what}" for name, (_, what) in COMMANDS.items()]
+    return "\n".join(
+        ["usage: hgru COMMAND [FLAGS]", "", *lines, "", "hgru COMMAND --help tells the flags."]
+    )
+
+
+def find(arguments: Sequence[str]) -> tuple[str, list[str]] | None:
+    """Split a command line into the name of its command and the rest."""
+    for words in (2, 1):
+        name = " ".join(arguments[:words])
+        if name in COMMANDS and len(arguments) >= words:
+            return name, list(arguments[words:])
+    return None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return the exit status."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    found = find(arguments)
+    if found is None:
+        return _refuse(arguments)
+    name, rest = found
+    module, function = COMMANDS[name][0].split(":")
+
+    import tyro
+
+    run = getattr(import_module(f"hgru_vision.commands.{module}"), function)
+    try:
+        tyro.cli(run, prog=f"hgru {name}", args=rest)
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        # What the user gave was wrong, or the machine is: one line, no traceback.
+        print(f"hgru: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("hgru: interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _refuse(arguments: Sequence[str]) -> int:
+    """Show the usage; exit with an error unless it was asked for."""
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(usage())
+        return 0
+    if arguments[0] == "--version":
+        from hgru_vision import __version__
+
+        print(__version__)
+        return 0
+    asked = " ".join(arguments[:2])
+    choices = [name for name in COMMANDS if name.startswith(f"{arguments[0]} ")]
+    if choices and (
+        len(arguments) == 1 or arguments[1].startswith("-h") or arguments[1] == "--help"
+    ):
+        print("\n".join(f"hgru {name}  {COMMANDS[name][1]}" for name in choices))
+        return 0 if len(arguments) > 1 else 2
+    near = get_close_matches(asked, COMMANDS, n=1, cutoff=0.5)
+    hint = f"; did you mean 'hgru {near[0]}'?" if near else ""
+    print(f"hgru: no command {asked!r}{hint}\n\n{usage()}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

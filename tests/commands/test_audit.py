@@ -1,0 +1,25 @@
+import json
+
+from hgru_vision.cli import main
+
+NETWORK = """
+import torch
+class Ink(torch.nn.Module):
+    def forward(self, image):
+        ink = image.mean(dim=(1, 2, 3))
+        return torch.stack([ink, ink.mean().expand_as(ink)], dim=1)
+"""
+
+
+def test_an_audit_ends_in_a_table_a_picture_and_numbers(tmp_path, capsys):
+    (tmp_path / "net.py").write_text(NETWORK)
+    arguments = ["audit", "pathfinder", "--length", "6", "--count", "600"]
+    arguments += ["--network", f"{tmp_path}/net.py:Ink"]
+    arguments += ["--figure", str(tmp_path / "a.png"), "--json", str(tmp_path / "a.json")]
+    assert main(arguments) == 0
+    out = capsys.readouterr().out
+    assert "Label read without following a path" in out
+    assert "The network, by what the probe says" in out
+    assert (tmp_path / "a.png").stat().st_size > 20_000
+    report = json.loads((tmp_path / "a.json").read_text())
+    assert report["best"]["accuracy"] > 0.85  # the paper's Pathfinder leaks

@@ -1,0 +1,79 @@
+import json
+
+import numpy as np
+import pytest
+
+from hgru_vision.cli import main
+from hgru_vision.commands.generate import rebuild
+from hgru_vision.data.manifest import Manifest
+from hgru_vision.data.readers import open_dataset
+from hgru_vision.stimuli import images, preset
+
+SMALL = ["--set", "canvas=40", "edge_margin=2", "distractor_paddles=6"]
+
+
+def test_files_hold_the_images_of_the_dataset(tmp_path, capsys):
+    folder = str(tmp_path / "files")
+    arguments = ["generate", "pathfinder", "--length", "3", "--count", "60", "--seed", "5"]
+    arguments += ["--shard-size", "25", "--out", folder, *SMALL]
+    assert main(arguments) == 0
+    config = preset("paper", length=3, canvas=40, edge_margin=2.0, distractor_paddles=6)
+    np.testing.assert_array_equal(
+        open_dataset(folder).batch(np.arange(60)), images(config, 5, np.arange(60))
+    )
+    assert main(["generate", "--verify", folder]) == 0
+    assert "60 items drawn again, equal" in capsys.readouterr().out
+    assert main(arguments) == 0  # nothing left to do
+
+
+def test_files_of_the_released_program_are_drawn_again_too(tmp_path, capsys):
+    folder = str(tmp_path / "files")
+    arguments = ["generate", "pathfinder", "--preset", "lra-128", "--length", "6", "--count", "6"]
+    assert main([*arguments, "--format", "png", "--out", folder]) == 0
+    assert main(["generate", "--verify", folder, "--regenerate", "6"]) == 0
+    assert "6 items drawn again, equal" in capsys.readouterr().out
+
+
+def test_a_changed_file_is_named(tmp_path, capsys):
+    folder = tmp_path / "files"
+    main(["generate", "pathfinder", "--length", "3", "--count", "10", "--out", str(folder), *SMALL])
+    file = folder / "labels-00000.npy"
+    file.write_bytes(file.read_bytes()[:-1] + b"\x07")
+    assert main(["generate", "--verify", str(folder)]) == 2
+    assert "labels-00000.npy" in capsys.readouterr().err
+
+
+def test_a_contact_sheet_alone(tmp_path, capsys):
+    sheet = tmp_path / "new" / "sheet.png"
+    assert (
+        main(
+            [
+                "generate",
+                "pathfinder",
+                "--length",
+                "6",
+                "--contact-sheet",
+                str(sheet),
+                "--show-paths",
+            ]
+        )
+        == 0
+    )
+    assert sheet.stat().st_size > 10_000
+    assert f"wrote {sheet}" in capsys.readouterr().out
+
+
+def test_somewhere_to_go_is_needed(capsys):
+    assert main(["generate", "pathfinder"]) == 2
+    assert "say where the images go: --out FOLDER, --contact-sheet FILE" in capsys.readouterr().err
+
+
+def test_files_of_another_generator_are_checked_by_their_bytes_alone(tmp_path):
+    folder = tmp_path / "files"
+    main(["generate", "pathfinder", "--length", "3", "--count", "10", "--out", str(folder), *SMALL])
+    manifest = folder / "manifest.json"
+    content = json.loads(manifest.read_text())
+    content["source"]["generator"] = "Other"
+    manifest.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"not drawn by a Pathfinder of this package .*'Other'"):
+        rebuild(Manifest.read(folder))

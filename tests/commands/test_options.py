@@ -1,0 +1,47 @@
+import pytest
+from torch import nn
+
+from hgru_vision.commands.options import configure, load_network
+from hgru_vision.stimuli import preset
+
+
+def test_changes_are_read_by_the_type_of_their_field():
+    assert configure("paper", 6, ("canvas=200", "contrast=0.5", "antialias=true")) == preset(
+        "paper", length=6, canvas=200, contrast=0.5, antialias=True
+    )
+    assert configure("authors", None, ("margins=2,3",)).margins == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("canvas", "--set takes field=value, such as canvas=300; got 'canvas'"),
+        ("canvas=big", "canvas must be a whole number; got 'big'"),
+        ("contrast=x", "contrast must be a number; got 'x'"),
+        ("antialias=yes", "antialias must be true or false; got 'yes'"),
+    ],
+)
+def test_bad_changes_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        configure("paper", None, (change,))
+
+
+def test_an_unknown_field_gets_the_nearest():
+    with pytest.raises(TypeError, match="no parameter 'canvass'; did you mean 'canvas'"):
+        configure("paper", None, ("canvass=3",))
+
+
+def test_a_network_is_made_by_the_function_named(tmp_path):
+    file = tmp_path / "nets.py"
+    file.write_text(
+        "from torch import nn\ndef make(): return nn.Flatten()\ndef number(): return 3\n"
+    )
+    assert isinstance(load_network(f"{file}:make"), nn.Flatten)
+    with pytest.raises(TypeError, match=r"number returned int, not a torch\.nn\.Module"):
+        load_network(f"{file}:number")
+    with pytest.raises(ValueError, match="defines no function 'mak'; it has make, number"):
+        load_network(f"{file}:mak")
+    with pytest.raises(FileNotFoundError, match=r"no file .*other\.py \(from --network"):
+        load_network(f"{tmp_path / 'other.py'}:make")
+    with pytest.raises(ValueError, match=r"--network takes FILE\.py:FUNCTION"):
+        load_network("nets")

@@ -1,0 +1,8 @@
+from hgru_vision.cli import main
+from hgru_vision.stimuli import PRESETS
+
+
+def test_all_presets_are_listed(capsys):
+    assert main(["presets"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in PRESETS)

@@ -1,0 +1,88 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from hgru_vision import __version__
+from hgru_vision.cli import COMMANDS, main
+
+
+def run(capsys, *arguments):
+    try:
+        status = main(list(arguments))
+    except SystemExit as stop:  # tyro leaves in this way after --help or a flag it does not know
+        status = stop.code
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_usage_lists_every_command(capsys):
+    for arguments in ((), ("--help",), ("help",)):
+        status, out, _ = run(capsys, *arguments)
+        assert status == 0
+        assert all(f"hgru {name}" in out for name in COMMANDS)
+
+
+def test_version(capsys):
+    assert run(capsys, "--version") == (0, f"{__version__}\n", "")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(capsys, name):
+    status, out, _ = run(capsys, *name.split(), "--help")
+    assert status == 0
+    assert f"Example: hgru {name.split()[0]}" in " ".join(out.replace("│", " ").split())
+
+
+def test_an_unknown_command_gets_the_nearest(capsys):
+    status, _, err = run(capsys, "quickstrat")
+    assert status == 2
+    assert "no command 'quickstrat'; did you mean 'hgru quickstart'?" in err
+
+
+def test_half_a_command_lists_the_rest(capsys):
+    status, out, _ = run(capsys, "generate")
+    assert status == 2
+    assert "hgru generate pathfinder" in out
+    assert run(capsys, "audit", "--help")[0] == 0
+
+
+def test_an_unknown_flag_is_refused(capsys):
+    status, _, err = run(capsys, "generate", "pathfinder", "--lenght", "6")
+    assert status == 2
+    assert "lenght" in err
+
+
+def test_bad_input_is_one_line_without_a_traceback(capsys):
+    status, out, err = run(capsys, "generate", "pathfinder", "--preset", "papr", "--out", "x")
+    assert (status, out) == (2, "")
+    assert err == "hgru: no preset 'papr'; did you mean 'paper'?\n"
+
+
+def test_an_interrupt_is_quiet(capsys, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hgru_vision.commands.bench.run", stop)
+    assert run(capsys, "bench") == (130, "", "hgru: interrupted\n")
+
+
+def test_importing_the_package_or_the_command_line_loads_nothing_heavy():
+    code = (
+        "import sys, json, hgru_vision, hgru_vision.cli;"
+        "heavy = ('torch', 'numba', 'matplotlib', 'triton');"
+        "print(json.dumps([module for module in heavy if module in sys.modules]))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(out.stdout) == []
+
+
+def test_public_names_resolve_and_others_do_not():
+    import hgru_vision as hv
+
+    for name in hv.__all__:
+        assert getattr(hv, name) is not None
+        assert name in dir(hv)
+    with pytest.raises(AttributeError, match="module 'hgru_vision' has no attribute 'HGRUU'"):
+        _ = hv.HGRUU
