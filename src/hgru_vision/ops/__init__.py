@@ -1,0 +1,12 @@
+"""The horizontal convolution: one contract, a plain reference, fast forms. See README.md here."""
+
+from hgru_vision.ops.dispatch import (
+    Backend,
+    Choice,
+    PreparedKernel,
+    explain,
+    horizontal_conv,
+    prepare,
+)
+
+__all__ = ["Backend", "Choice", "PreparedKernel", "explain", "horizontal_conv", "prepare"]

@@ -1,0 +1,190 @@
+"""The one entrance to the horizontal convolution, and the choice of the way it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from hgru_vision.ops.reference import DirectKernel
+from hgru_vision.ops.spectral import FourierKernel, MatrixKernel
+from hgru_vision.ops.tiling import plan
+
+__all__ = ["Backend", "Choice", "PreparedKernel", "explain", "horizontal_conv", "prepare"]
+
+Backend = Literal["auto", "reference", "fft", "matmul"]
+"""Names of the ways to compute; "auto" takes the fastest for the case."""
+
+PreparedKernel = Callable[[Tensor], Tensor]
+"""A kernel made ready for images of one shape: (B, K_in, H, W) -> (B, K_out, H, W)."""
+
+# The currency is a multiply-add of a direct convolution on one core: 57 of them take a nanosecond
+# where output channels fill vectors of 16. README.md has the measurements.
+_VECTOR = 16  # output channels are computed by as many
+_TRANSFORM_COST = 270  # of one point, there or back
+_MIX_COST = 6  # of one complex product at one frequency
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What `prepare` takes for a case, and why it takes nothing else.
+
+    Attributes
+    ----------
+    backend
+        "reference", "fft" or "matmul".
+    reasons
+        One sentence for each of the three names.
+    """
+
+    backend: Backend
+    reasons: dict[Backend, str]
+
+    def __str__(self) -> str:
+        lines = [f"{self.backend} (taken): {self.reasons[self.backend]}"]
+        lines += [f"{k}: {why}" for k, why in self.reasons.items() if k != self.backend]
+        return "\n".join(lines)
+
+
+def horizontal_conv(x: Tensor, weight: Tensor, backend: Backend = "auto") -> Tensor:
+    """Convolve an image with large kernels, size unchanged, zeros beyond the border.
+
+    The W * H of Eqs. 4 and 7; a cross-correlation, as `torch.nn.functional.conv2d` has it. To use
+    one kernel many times, as a recurrent circuit does, `prepare` it once.
+
+    Parameters
+    ----------
+    x
+        Images.
+    weight
+        Kernels, square and of odd size S.
+    backend
+        "reference" (direct), "fft", "matmul" (the Fourier transform as matrix products: for
+        compilers and exporters), or "auto". `explain` tells what "auto" takes.
+
+    Returns
+    -------
+    Tensor
+        In the dtype of `x`.
+
+    Shape
+    -----
+    x : (B, K_in, H, W)
+    weight : (K_out, K_in, S, S)
+    output : (B, K_out, H, W)
+
+    Examples
+    --------
+    >>> x, weight = torch.ones(1, 2, 40, 40), torch.ones(3, 2, 5, 5)
+    >>> horizontal_conv(x, weight).shape
+    torch.Size([1, 3, 40, 40])
+    >>> float(horizontal_conv(x, weight, backend="reference")[0, 0, 20, 20])
+    50.0
+    """
+    return prepare(weight, x, backend)(x)
+
+
+def prepare(weight: Tensor, x: Tensor, backend: Backend = "auto") -> PreparedKernel:
+    """Make a kernel ready for images like `x`.
+
+    All that depends on the kernel alone is done here, once; gradients of every later use meet in
+    the prepared form and go through it to `weight` once. Of `x` only shape, dtype and device count.
+
+    Parameters
+    ----------
+    weight
+        (K_out, K_in, S, S), S odd.
+    x
+        An example of the images to come, (B, K_in, H, W).
+    backend
+        As in `horizontal_conv`.
+
+    Examples
+    --------
+    >>> x = torch.ones(1, 1, 8, 8)
+    >>> conv = prepare(torch.ones(1, 1, 3, 3), x)
+    >>> torch.equal(conv(x), conv(x))
+    True
+    """
+    _check(x, weight, backend)
+    name = _choose(x, weight, backend)
+    if name == "reference":
+        return DirectKernel(weight)
+    return (FourierKernel if name == "fft" else MatrixKernel).prepare(weight, x)
+
+
+def explain(x: Tensor, weight: Tensor, backend: Backend = "auto") -> Choice:
+    """Say which way `prepare` takes for images like `x`, and why not the others.
+
+    A pure function of the shapes, the device, the backend asked for, and whether a compiler or an
+    exporter is tracing. The dtype and the grad mode do not change the order of the three.
+
+    Examples
+    --------
+    >>> print(explain(torch.empty(1, 25, 150, 150), torch.empty(25, 25, 15, 15)))
+    fft (taken): 635.9 million operations an image, 4,050.0 million for the direct form
+    reference: 4,050.0 million operations an image, 635.9 million in the frequency domain
+    matmul: slower than the fast transform; for compilers and exporters
+    """
+    _check(x, weight, backend)
+    taken = _choose(x, weight, backend)
+    if backend != "auto":
+        return Choice(backend=taken, reasons=dict.fromkeys(_WAYS, f"{taken!r} was asked for"))
+    direct, spectral = (f"{count / 1e6:,.1f} million" for count in _operations(x, weight))
+    reasons: dict[Backend, str] = {
+        "reference": f"{direct} operations an image, {spectral} in the frequency domain",
+        "fft": f"{spectral} operations an image, {direct} for the direct form",
+        "matmul": f"{spectral} operations an image, {direct} for the direct form",
+    }
+    if taken == "fft":
+        reasons["matmul"] = "slower than the fast transform; for compilers and exporters"
+    elif taken == "matmul":
+        reasons["fft"] = "the compiler or exporter that is tracing knows no complex numbers"
+    return Choice(backend=taken, reasons=reasons)
+
+
+_WAYS: tuple[Backend, ...] = get_args(Backend)[1:]
+
+
+def _choose(x: Tensor, weight: Tensor, backend: Backend) -> Backend:
+    if backend != "auto":
+        return backend
+    direct, spectral = _operations(x, weight)
+    if direct <= spectral:
+        return "reference"
+    return "matmul" if torch.compiler.is_compiling() else "fft"
+
+
+def _operations(x: Tensor, weight: Tensor) -> tuple[int, int]:
+    """Multiply-adds an image of the direct form and, in the same currency, of the spectral one."""
+    k_out, k_in, size, _ = weight.shape
+    height, width = x.shape[-2:]
+    points = plan(height, width, size, x.device.type).points
+    vectors = -(-k_out // _VECTOR) * _VECTOR
+    direct = height * width * vectors * k_in * size**2
+    return direct, points * (_MIX_COST * k_out * k_in + _TRANSFORM_COST * (k_out + k_in))
+
+
+def _check(x: Tensor, weight: Tensor, backend: Backend) -> None:
+    if backend not in get_args(Backend):
+        raise ValueError(f"backend is {backend!r}; choose one of {', '.join(get_args(Backend))}")
+    if weight.ndim != 4 or weight.shape[2] != weight.shape[3] or weight.shape[2] % 2 == 0:
+        raise ValueError(
+            f"weight has shape {tuple(weight.shape)}; it must be (K_out, K_in, S, S) with S odd, "
+            "so that a kernel has a centre"
+        )
+    if x.ndim != 4 or x.numel() == 0:
+        raise ValueError(
+            f"x has shape {tuple(x.shape)}; it must be (B, K_in, H, W), none of them 0"
+        )
+    if x.shape[1] != weight.shape[1]:
+        raise ValueError(f"x has {x.shape[1]} channels, weight takes {weight.shape[1]}")
+    if not x.is_floating_point():
+        raise TypeError(f"x is {x.dtype}; convert it to a floating-point dtype")
+    if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
+        raise TypeError(
+            f"x is {x.dtype} and weight {weight.dtype}; convert one of them, or use torch.autocast"
+        )

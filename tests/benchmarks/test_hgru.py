@@ -1,0 +1,33 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from hgru_vision.benchmarks import WrongResultError, hgru, run
+from hgru_vision.circuits import HGRU
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(hgru, "SIZE", 24)
+    monkeypatch.setattr(hgru, "BATCHES", (1,))
+    monkeypatch.setattr(hgru, "REPEATS", 1)
+
+
+def test_it_prints_ratios():
+    out = io.StringIO()
+    run("hgru", Console(file=out, width=120))
+    assert out.getvalue().count(" x") == 3
+
+
+def test_no_speed_is_printed_for_a_wrong_layer(monkeypatch):
+    def other(backend):
+        layer = HGRU()
+        layer.alpha.data += backend == "auto"
+        return layer
+
+    monkeypatch.setattr(hgru, "HGRU", other)
+    out = io.StringIO()
+    with pytest.raises(WrongResultError, match="the spectral hGRU differs from the direct one by"):
+        run("hgru", Console(file=out))
+    assert out.getvalue() == ""

@@ -1,0 +1,96 @@
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from hgru_vision import ops
+from hgru_vision.ops.reference import DirectKernel
+from hgru_vision.ops.spectral import FourierKernel, MatrixKernel
+
+PAPER = torch.empty(1, 25, 150, 150), torch.empty(25, 25, 15, 15)
+SMALL = torch.empty(1, 2, 8, 8), torch.empty(2, 2, 3, 3)
+
+
+@pytest.mark.parametrize(("case", "expected"), [(PAPER, "fft"), (SMALL, "reference")])
+def test_auto(case, expected):
+    choice = ops.explain(*case)
+    assert choice.backend == expected
+    assert set(choice.reasons) == {"reference", "fft", "matmul"}
+    assert str(choice).startswith(f"{expected} (taken): ")
+    assert len(str(choice).splitlines()) == 3
+
+
+@pytest.mark.parametrize("case", [PAPER, SMALL])
+def test_auto_knows_shape_and_device_only(case):
+    x, weight = case
+    expected = ops.explain(x, weight)
+    assert ops.explain(torch.zeros_like(x), torch.ones_like(weight)) == expected
+    assert ops.explain(x.double(), weight.double()) == expected
+    with torch.no_grad():
+        assert ops.explain(x, weight) == expected
+
+
+def test_tracing_takes_the_form_without_complex_numbers(monkeypatch):
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    choice = ops.explain(*PAPER)
+    assert choice.backend == "matmul"
+    assert "knows no complex numbers" in choice.reasons["fft"]
+    assert ops.explain(*SMALL).backend == "reference"
+
+
+@pytest.mark.parametrize(
+    ("backend", "form"),
+    [("reference", DirectKernel), ("fft", FourierKernel), ("matmul", MatrixKernel)],
+)
+def test_the_backend_asked_for_is_taken(backend, form):
+    x, weight = SMALL
+    assert isinstance(ops.prepare(weight, x, backend), form)
+    assert ops.explain(x, weight, backend).reasons["fft"] == f"{backend!r} was asked for"
+
+
+@pytest.mark.parametrize("backend", ["auto", "reference", "fft", "matmul"])
+def test_one_prepared_kernel_serves_many_uses(backend):
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(1, 3, 20, 20, generator=generator, dtype=torch.float64)
+    weight = torch.randn(3, 3, 7, 7, generator=generator, dtype=torch.float64, requires_grad=True)
+    conv = ops.prepare(weight, x, backend)
+    (once,) = torch.autograd.grad(conv(conv(x)).sum(), weight)
+    twice = ops.horizontal_conv(ops.horizontal_conv(x, weight), weight, "reference").sum()
+    torch.testing.assert_close(once, *torch.autograd.grad(twice, weight))
+
+
+@pytest.mark.parametrize(
+    ("x", "weight", "backend", "error", "text"),
+    [
+        ((1, 2, 4, 4), (2, 2, 3, 3), "cudnn", ValueError, "backend is 'cudnn'; choose one of auto"),
+        ((1, 2, 4, 4), (2, 2, 4, 4), "auto", ValueError, r"weight has shape \(2, 2, 4, 4\).*odd"),
+        ((1, 2, 4, 4), (2, 2, 3, 5), "auto", ValueError, r"weight has shape \(2, 2, 3, 5\)"),
+        ((1, 2, 4, 4), (2, 3, 3), "auto", ValueError, r"weight has shape \(2, 3, 3\)"),
+        ((2, 4, 4), (2, 2, 3, 3), "auto", ValueError, r"x has shape \(2, 4, 4\); it must be \(B"),
+        ((0, 2, 4, 4), (2, 2, 3, 3), "auto", ValueError, r"x has shape \(0, 2, 4, 4\).*none"),
+        ((1, 3, 4, 4), (2, 2, 3, 3), "auto", ValueError, "x has 3 channels, weight takes 2"),
+    ],
+)
+def test_bad_shapes(x, weight, backend, error, text):
+    with pytest.raises(error, match=text):
+        ops.horizontal_conv(torch.zeros(x), torch.zeros(weight), backend)
+
+
+def test_bad_dtypes():
+    x, weight = torch.zeros(1, 2, 4, 4), torch.zeros(2, 2, 3, 3)
+    with pytest.raises(TypeError, match=r"x is torch.int64; convert it to a floating-point dtype"):
+        ops.horizontal_conv(x.long(), weight)
+    with pytest.raises(TypeError, match=r"x is torch.float16 and weight torch.float32; convert"):
+        ops.horizontal_conv(x.half(), weight)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert ops.horizontal_conv(x.bfloat16(), weight).dtype == torch.bfloat16
+
+
+def test_importing_the_operations_loads_torch_alone():
+    code = (
+        "import sys, hgru_vision.ops; "
+        "print([m for m in ('triton', 'numba', 'scipy', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
