@@ -15,6 +15,11 @@ _digest = hashlib.sha256(b"".join(path.read_bytes() for path in _sources)).hexdi
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / f"numba-{_digest}"))
 
 
+# Workers of pytest-xdist share the cores; threads of torch besides would wait for each other.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder of real data beside the checkout; tests that need it are skipped without it."""

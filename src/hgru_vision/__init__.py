@@ -3,6 +3,7 @@
 >>> import hgru_vision as hv
 >>> layer = hv.HGRU(channels=4, kernel_size=5, timesteps=3)
 >>> train = hv.Pathfinder(length=14, count=900_000, seed=0)
+>>> model = hv.create_model("hgru", timesteps=8)
 """
 
 from importlib import import_module
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from hgru_vision.circuits import HGRU
     from hgru_vision.data.datasets import Pathfinder
     from hgru_vision.data.readers import ArchiveFolder, open_dataset
+    from hgru_vision.models import create_model, list_models
     from hgru_vision.stimuli import preset
 
 __version__ = "0.1.0"
@@ -21,11 +23,21 @@ _HOMES = {
     "ArchiveFolder": "hgru_vision.data.readers",
     "HGRU": "hgru_vision.circuits",
     "Pathfinder": "hgru_vision.data.datasets",
+    "create_model": "hgru_vision.models",
+    "list_models": "hgru_vision.models",
     "open_dataset": "hgru_vision.data.readers",
     "preset": "hgru_vision.stimuli",
 }
 
-__all__ = ["HGRU", "ArchiveFolder", "Pathfinder", "open_dataset", "preset"]
+__all__ = [
+    "HGRU",
+    "ArchiveFolder",
+    "Pathfinder",
+    "create_model",
+    "list_models",
+    "open_dataset",
+    "preset",
+]
 
 
 def __getattr__(name: str) -> Any:

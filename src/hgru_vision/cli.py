@@ -15,6 +15,7 @@ COMMANDS = {
     "generate --verify": ("generate:verify", "check files written before, byte by byte"),
     "audit pathfinder": ("audit:pathfinder", "how well the label is read without tracing a path"),
     "presets": ("presets:presets", "the Pathfinders that have a name, and their sources"),
+    "models": ("models:models", "the networks of the study, with their sizes"),
     "bench": ("bench:bench", "measure speed on this machine, as ratios"),
 }
 

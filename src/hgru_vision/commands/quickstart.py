@@ -20,6 +20,7 @@ from hgru_vision.circuits import HGRU
 from hgru_vision.data.datasets import Pathfinder
 from hgru_vision.figures.contact_sheet import contact_sheet_figure
 from hgru_vision.intervals import wilson_interval
+from hgru_vision.models.stages import Readout, xavier
 from hgru_vision.stimuli import PathfinderConfig
 
 BATCH = 32
@@ -40,7 +41,7 @@ SMALL = PathfinderConfig(
 
 
 class SmallNetwork(nn.Module):
-    """Filters, squared; an hGRU; and the paper's readout (Supp., "Model architecture details").
+    """Filters, squared; an hGRU; and the paper's readout: the standard architecture, made small.
 
     Shape
     -----
@@ -51,20 +52,13 @@ class SmallNetwork(nn.Module):
         super().__init__()
         generator = torch.Generator().manual_seed(seed)
         self.filters = nn.utils.skip_init(nn.Conv2d, 1, channels, 7, padding=3)
+        xavier(self.filters, generator)
         self.circuit = HGRU(channels, kernel_size, timesteps, generator=generator)
-        self.maps = nn.utils.skip_init(nn.Conv2d, channels, 2, 1)
-        self.normalise = nn.BatchNorm2d(2, momentum=0.05)
-        self.decide = nn.utils.skip_init(nn.Linear, 2, 2)
-        for layer in (self.filters, self.maps, self.decide):
-            nn.init.xavier_uniform_(layer.weight, generator=generator)
-            nn.init.zeros_(layer.bias)
+        self.readout = Readout(channels, generator)
 
     def forward(self, image: Tensor) -> Tensor:
         """Classify images."""
-        drive = self.filters(image) ** 2  # (B, K, H, W)
-        activity = self.circuit(drive)  # (B, K, H, W)
-        strongest = self.normalise(self.maps(activity)).amax(dim=(2, 3))  # (B, 2)
-        return self.decide(strongest)
+        return self.readout(self.circuit(self.filters(image) ** 2))
 
 
 @dataclass(frozen=True, kw_only=True)

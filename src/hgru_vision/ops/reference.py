@@ -10,7 +10,8 @@ from torch import Tensor
 __all__ = ["DirectKernel"]
 
 
-@dataclass(frozen=True)
+# Equal only to itself: torch.compile asks for the hash of what it traces before it has fields.
+@dataclass(frozen=True, eq=False)
 class DirectKernel:
     """Convolve by `torch.nn.functional.conv2d`; there is nothing to prepare.
 

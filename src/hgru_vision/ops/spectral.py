@@ -27,7 +27,7 @@ __all__ = ["FourierKernel", "MatrixKernel"]
 _CPU_CHUNK = 1 << 21
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FourierKernel:
     """A kernel prepared for `torch.fft`.
 
@@ -71,7 +71,7 @@ class FourierKernel:
         return self.tiling.paste(tiles)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MatrixKernel:
     """A kernel prepared for the discrete Fourier transform by matrix products.
 

@@ -28,7 +28,19 @@ EPOCHS_LARGE = 4
 EVALUATE_EVERY = 1_000  # batches; the ALC is the mean test accuracy over these evaluations
 RUNS = 5  # "the model that achieved the highest accuracy across 5 separate runs"
 
-# -- Input stage: Supp., "Input stage" --------------------------------------------------------------
+# -- Input stage: Supp., "Input stage" -------------------------------------------------------------
 INPUT_KERNEL_SIZE = 7
 GABOR_ORIENTATIONS = 12
 GABOR_PHASES = 2
+
+# -- Networks: Main, "Feedforward models" to "Per-pixel prediction models"; Supp., "Additional
+# models" ------------------------------------------------------------------------------------------
+FEEDFORWARD_KERNELS = {"small": (10, 36), "medium": (15, 16), "large": (20, 9)}  # size, number
+DILATION = 2  # pixels; first layer of the medium network
+DEPTHS = (1, 3, 5)  # layers of feature extraction: feedforward and highway
+FRACTIONS = {"half": 2, "fifth": 5, "tenth": 10}  # of ResNet-152 and U-Net: one part in so many
+FEEDFORWARD_MULTIPLE = 1  # x the hGRU, at one layer: "equal to each other and the hGRU"
+RESNET152_MULTIPLE = 1000  # "nearly 1000x as many parameters"
+FCN_MULTIPLE = 200  # "200x as many free parameters"
+UNET_MULTIPLE = 350  # "over 350x as many parameters"
+SEGNET_MULTIPLE = 400  # "400x more than the hGRU"

@@ -19,7 +19,7 @@ from hgru_vision.stimuli._types import Array, Bytes, Indices
 from hgru_vision.stimuli.growth import ANGLE, COS, FITS, SIN, Layout, Workspace, X, Y, grow_scene
 from hgru_vision.stimuli.random import SCENE, STREAM_SIZE, draw_word, open_stream
 from hgru_vision.stimuli.raster import draw_bar, draw_disc
-from hgru_vision.stimuli.scenes import ALL_PATHS, Scenes, UnsatisfiableError, describe
+from hgru_vision.stimuli.scenes import ALL_PATHS, Scenes, UnsatisfiableError, advise
 
 CANVAS_RANGE = (32, 1024)
 _ONE = np.uint64(1)
@@ -225,16 +225,10 @@ class PathfinderConfig:
         larger = [math.ceil(self.canvas * factor) for factor in (1.5, 2, 3, 4, 6, 8)]
         trials = [(name, value) for value in smaller]
         trials += [("canvas", canvas) for canvas in larger if canvas <= CANVAS_RANGE[1]]
-        fitting: dict[str, int] = {}
-        for field, value in trials:
-            changes: dict[str, Any] = {field: value}
-            if field not in fitting and replace(self, **changes)._fits():
-                fitting[field] = value
-        advice = describe([f"{field}={value}" for field, value in fitting.items()])
         raise UnsatisfiableError(
             f"{name}={getattr(self, name)} does not fit: {problem} on a canvas of {self.canvas} "
             f"pixels with edge_margin={self.edge_margin:g} and clearance={self.clearance:g}"
-            + (f"; {advice} would fit" if advice else "")
+            + advise(self, trials, PathfinderConfig._fits)
         )
 
 

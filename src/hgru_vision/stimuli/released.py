@@ -11,14 +11,14 @@ white; its random numbers are unseeded.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NoReturn
+from typing import Literal, NoReturn
 
 import numpy as np
 
 from hgru_vision.stimuli._types import Array, Bytes, Indices
 from hgru_vision.stimuli.pathfinder import CANVAS_RANGE, check_types
 from hgru_vision.stimuli.released_growth import draw_integers, grow_scenes, paint_scenes
-from hgru_vision.stimuli.scenes import ALL_PATHS, NO_PATH, Scenes, UnsatisfiableError, describe
+from hgru_vision.stimuli.scenes import ALL_PATHS, NO_PATH, Scenes, UnsatisfiableError, advise
 from hgru_vision.stimuli.stamps import DEGREES, Stamps, make_stamps
 
 
@@ -202,14 +202,8 @@ class ReleasedConfig:
         larger = [self.canvas * factor for factor in (2, 4, 8)]
         trials = [("length", length) for length in shorter]
         trials += [("canvas", canvas) for canvas in larger if canvas <= CANVAS_RANGE[1]]
-        fitting: dict[str, int] = {}
-        for name, value in trials:
-            changes: dict[str, Any] = {name: value}
-            if name not in fitting and replace(bare, **changes)._fits():
-                fitting[name] = value
-        advice = describe([f"{name}={value}" for name, value in fitting.items()])
         raise UnsatisfiableError(
             f"length={self.length} does not fit: no two paths of {self.length} paddles could be "
             f"grown on a canvas of {self.canvas} pixels with padding={self.padding} and "
-            f"seed_distance={self.seed_distance}" + (f"; {advice} would fit" if advice else "")
+            f"seed_distance={self.seed_distance}" + advise(bare, trials, ReleasedConfig._fits)
         )

@@ -9,7 +9,7 @@ Image i of a seed is the same whatever is asked for with it.
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -270,6 +270,16 @@ def _paint_chunks(
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(work, starts))
     return out
+
+
+def advise(config: Any, trials: Sequence[tuple[str, int]], fits: Callable[[Any], bool]) -> str:
+    """End an error message with the first value of each field that would fit, if there is one."""
+    fitting: dict[str, int] = {}
+    for name, value in trials:
+        if name not in fitting and fits(replace(config, **{name: value})):
+            fitting[name] = value
+    values = describe([f"{name}={value}" for name, value in fitting.items()])
+    return f"; {values} would fit" if values else ""
 
 
 def describe(values: Sequence[Any]) -> str:

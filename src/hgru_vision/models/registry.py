@@ -1,0 +1,113 @@
+"""Networks by name. The names are in `catalogue`; a network's file is imported when it is made."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from importlib import import_module
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from hgru_vision.models.catalogue import CATALOGUE
+
+if TYPE_CHECKING:
+    from torch import nn
+
+__all__ = ["Head", "create_model", "list_models"]
+
+Head = Literal["classify", "pixels"]
+"""Two logits an image, (B, 2), or two a pixel, (B, 2, H, W)."""
+
+
+def list_models(pattern: str = "*") -> list[str]:
+    """Name the networks, in natural order.
+
+    Parameters
+    ----------
+    pattern
+        Shell pattern, such as "resnet*".
+
+    Returns
+    -------
+    list of str
+        Names that `create_model` takes; empty if none matches.
+
+    Examples
+    --------
+    >>> list_models("ff_large_*")
+    ['ff_large_1', 'ff_large_3', 'ff_large_5']
+    """
+    return sorted((name for name in CATALOGUE if fnmatchcase(name, pattern)), key=_natural)
+
+
+def create_model(
+    name: str, *, seed: int = 0, head: Head = "classify", **keywords: Any
+) -> nn.Module:
+    """Make a network of the study, with new starting values.
+
+    Parameters
+    ----------
+    name
+        One of `list_models()`.
+    seed
+        Of the starting values. The global random state is neither read nor moved.
+    head
+        "classify" for two logits an image, "pixels" for two a pixel.
+    **keywords
+        What the network's own function takes, such as ``timesteps``; any other is refused.
+
+    Returns
+    -------
+    torch.nn.Module
+        The network, in training mode, on the CPU.
+
+    Shape
+    -----
+    images : (B, 1, H, W); output : (B, 2), or (B, 2, H, W) with the head "pixels"
+
+    Examples
+    --------
+    >>> import torch
+    >>> model = create_model("hgru", timesteps=2)
+    >>> model(torch.zeros(3, 1, 32, 32)).shape
+    torch.Size([3, 2])
+    """
+    build = _builder(name)
+    known = [key for key in inspect.signature(build).parameters if key not in ("generator", "head")]
+    for keyword in keywords:
+        if keyword not in known:
+            takes = ["seed", "head", *known]
+            raise TypeError(
+                f"{name} has no keyword {keyword!r} (it takes {', '.join(takes)})"
+                f"{_nearest(keyword, takes)}"
+            )
+    if head not in get_args(Head):
+        raise ValueError(f"head is {head!r}; choose one of {', '.join(get_args(Head))}")
+    if not isinstance(seed, Integral) or not 0 <= seed < 2**63:
+        raise ValueError(f"seed is {seed!r}; it must be a whole number from 0 to 2**63 - 1")
+
+    import torch
+
+    return build(generator=torch.Generator().manual_seed(int(seed)), head=head, **keywords)
+
+
+def _builder(name: str) -> Callable[..., nn.Module]:
+    """Find the function that makes a network."""
+    if name not in CATALOGUE:
+        hint = _nearest(name, list(CATALOGUE))
+        raise ValueError(f"no model {name!r} (list_models() names all {len(CATALOGUE)}){hint}")
+    module = import_module(f"hgru_vision.models.{CATALOGUE[name].module}")
+    return getattr(module, name)
+
+
+def _nearest(word: str, words: list[str]) -> str:
+    near = get_close_matches(word, words, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Order numbers by their value: resnet18 before resnet152."""
+    return [(int(number or 0), word) for number, word in re.findall(r"(\d+)|(\D+)", name)]

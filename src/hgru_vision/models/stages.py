@@ -1,0 +1,348 @@
+"""The stages that the paper's own networks share (Supp., "Model architecture details").
+
+Input stage, feature extraction, readout stage: recurrent, feedforward and highway networks differ
+in the middle one alone.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hgru_vision.models.registry import Head
+from hgru_vision.ops import horizontal_conv
+from hgru_vision.papers.linsley2018 import (
+    GABOR_ORIENTATIONS,
+    GABOR_PHASES,
+    INPUT_KERNEL_SIZE,
+)
+
+__all__ = [
+    "InputStage",
+    "LargeConv2d",
+    "Readout",
+    "StandardNetwork",
+    "check_images",
+    "gabor_bank",
+    "gabor_orientations",
+    "pixel_readout",
+    "xavier",
+]
+
+# The paper gives neither; these fit 7 x 7 pixels: the envelope falls to a seventh at the border.
+_WAVELENGTH = 4.0  # pixels
+_ENVELOPE = 1.5  # standard deviation of the Gaussian, pixels
+_CENTRE, _SURROUND = 0.75, 1.5  # standard deviations of the difference of Gaussians
+
+
+def check_images(images: Tensor, *, least: int = 1, channels: int = 1) -> None:
+    """Refuse what is not a batch of images, grey or of so many channels, or is too small.
+
+    Parameters
+    ----------
+    images
+        What the network was given.
+    least
+        The least height and width in pixels.
+    channels
+        That an image must have.
+
+    Examples
+    --------
+    >>> check_images(torch.zeros(1, 1, 8, 40), least=32)
+    Traceback (most recent call last):
+    ValueError: images are 8 x 40 pixels; this network takes 32 x 32 or more
+    """
+    if images.ndim != 4 or images.shape[1] != channels or images.numel() == 0:
+        raise ValueError(
+            f"images have shape {tuple(images.shape)}; this network takes (B, {channels}, H, W), "
+            "none of them 0"
+        )
+    height, width = images.shape[2:]
+    if min(height, width) < least:
+        raise ValueError(
+            f"images are {height} x {width} pixels; this network takes {least} x {least} or more"
+        )
+
+
+def xavier(layer: nn.Conv2d | nn.ConvTranspose2d | nn.Linear, generator: torch.Generator) -> None:
+    """Start a layer as the paper does: Xavier-uniform weights, no bias (Glorot & Bengio, 2010).
+
+    Examples
+    --------
+    >>> layer = nn.utils.skip_init(nn.Linear, 2, 2)
+    >>> xavier(layer, torch.Generator().manual_seed(0))
+    >>> layer.bias.tolist()
+    [0.0, 0.0]
+    """
+    nn.init.xavier_uniform_(layer.weight, generator=generator)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
+
+
+def gabor_orientations() -> Tensor:
+    """Give the orientation of each Gabor of the bank, in radians from 0 to pi.
+
+    The direction along its bars, counted as the angle of a paddle is: from the x axis (to the
+    right) towards the y axis (down).
+
+    Shape
+    -----
+    output : (24,)
+
+    Examples
+    --------
+    >>> torch.rad2deg(gabor_orientations())[:6].round()
+    tensor([ 0.,  0., 15., 15., 30., 30.])
+    """
+    steps = torch.arange(GABOR_ORIENTATIONS).repeat_interleave(GABOR_PHASES)
+    return steps * (math.pi / GABOR_ORIENTATIONS)
+
+
+def gabor_bank() -> Tensor:
+    """Make the kernels with which the input stage starts (Supp., "Input stage").
+
+    Gabors at 12 orientations, each in cosine and sine phase (channels 2i and 2i + 1; see
+    `gabor_orientations`), and a radially symmetric difference of Gaussians, bright in its centre
+    (the last channel). Each kernel has zero mean, so that it is blind to uniform light, and unit
+    norm.
+
+    Shape
+    -----
+    output : (25, 1, 7, 7)
+
+    Examples
+    --------
+    >>> gabor_bank().shape
+    torch.Size([25, 1, 7, 7])
+    """
+    radius = INPUT_KERNEL_SIZE // 2
+    offsets = torch.arange(-radius, radius + 1, dtype=torch.float64)
+    y, x = torch.meshgrid(offsets, offsets, indexing="ij")
+    angle = gabor_orientations().double().view(-1, 1, 1)
+    phase = torch.arange(GABOR_PHASES).repeat(GABOR_ORIENTATIONS).view(-1, 1, 1) * (math.pi / 2)
+    across = y * torch.cos(angle) - x * torch.sin(angle)  # distance from the central bar
+    waves = torch.cos(2 * math.pi / _WAVELENGTH * across - phase)  # (24, 7, 7)
+    window = _gaussian(x, y, _ENVELOPE)
+    # The mean is taken out within the envelope: a constant would show at the border.
+    gabors = window * (waves - (window * waves).sum(dim=(1, 2), keepdim=True))
+    blob = _gaussian(x, y, _CENTRE) - _gaussian(x, y, _SURROUND)
+    kernels = torch.cat([gabors, blob.unsqueeze(0)]).unsqueeze(1)
+    return (kernels / kernels.square().sum(dim=(2, 3), keepdim=True).sqrt()).float()
+
+
+def _gaussian(x: Tensor, y: Tensor, deviation: float) -> Tensor:
+    """Give a Gaussian with sum 1."""
+    bell = torch.exp(-(x.square() + y.square()) / (2 * deviation**2))
+    return bell / bell.sum()
+
+
+class InputStage(nn.Module):
+    """Gabors and a difference of Gaussians, trained on, then squared (Supp., "Input stage").
+
+    There is no bias: the square of a shifted response would not be even in contrast any more.
+
+    Parameters
+    ----------
+    gain
+        Positive factor on the output. It is not trained.
+
+    Shape
+    -----
+    images : (B, 1, H, W); output : (B, 25, H, W)
+
+    Examples
+    --------
+    >>> InputStage()(torch.ones(2, 1, 32, 48)).shape
+    torch.Size([2, 25, 32, 48])
+    """
+
+    def __init__(self, gain: float = 1.0) -> None:
+        super().__init__()
+        if not 0 < gain < math.inf:
+            raise ValueError(f"the gain of the drive is {gain}; it must be a positive number")
+        self.gain = gain
+        self.weight = nn.Parameter(gabor_bank())
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Filter and square."""
+        return self.gain * F.conv2d(images, self.weight, padding="same").square()
+
+    def extra_repr(self) -> str:
+        """Show what the stage was made with."""
+        return f"gain={self.gain}"
+
+
+class Readout(nn.Module):
+    """Two maps, batch norm, global max pool, linear classifier (Supp., "Readout stage").
+
+    Parameters
+    ----------
+    channels
+        Of the feature extraction stage.
+    generator
+        For the starting values.
+
+    Notes
+    -----
+    The 1x1 filter has no bias, since batch norm would take it out again.
+
+    The momentum of batch norm is 0.02. With the usual 0.1 the running statistics follow the last
+    few batches of features that still move, and a network with a training loss of 0.2 was seen to
+    test at 52 %.
+
+    Shape
+    -----
+    features : (B, K, H, W); output : (B, 2) logits
+
+    Examples
+    --------
+    >>> readout = Readout(25, torch.Generator().manual_seed(0))
+    >>> readout(torch.ones(2, 25, 32, 32)).shape
+    torch.Size([2, 2])
+    """
+
+    def __init__(self, channels: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.maps = nn.utils.skip_init(nn.Conv2d, channels, 2, 1, bias=False)
+        self.normalise = nn.BatchNorm2d(2, momentum=0.02)
+        self.decide = nn.utils.skip_init(nn.Linear, 2, 2)
+        xavier(self.maps, generator)
+        xavier(self.decide, generator)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Decide about each image."""
+        strongest = self.normalise(self.maps(features)).amax(dim=(2, 3))  # (B, 2)
+        return self.decide(strongest)
+
+
+def pixel_readout(channels: int, generator: torch.Generator) -> nn.Conv2d:
+    """Make the 1x1 map to two logits a pixel: all of the readout that a segmentation needs.
+
+    Shape
+    -----
+    features : (B, K, H, W); output : (B, 2, H, W)
+
+    Examples
+    --------
+    >>> pixel_readout(25, torch.Generator().manual_seed(0))(torch.ones(2, 25, 8, 8)).shape
+    torch.Size([2, 2, 8, 8])
+    """
+    maps = nn.utils.skip_init(nn.Conv2d, channels, 2, 1)
+    xavier(maps, generator)
+    return maps
+
+
+class LargeConv2d(nn.Module):
+    """A convolution with large kernels, size unchanged, zeros beyond the border.
+
+    It is computed by `hgru_vision.ops`, which takes the Fourier transform where that is faster.
+    There a kernel has a centre: dilation puts zeros between the weights, and an even kernel gets a
+    first row and column of zeros. Of the S - 1 zeros around the image the larger half then lies to
+    the right and below, as in TensorFlow, which the authors used.
+
+    Parameters
+    ----------
+    inputs, outputs
+        Channels.
+    kernel_size
+        S, odd or even.
+    generator
+        For the starting values: Xavier-uniform weights, no bias.
+    dilation
+        Pixels from one weight to the next.
+
+    Shape
+    -----
+    x : (B, inputs, H, W); output : (B, outputs, H, W)
+
+    Examples
+    --------
+    >>> layer = LargeConv2d(25, 36, 10, torch.Generator().manual_seed(0))
+    >>> layer(torch.ones(1, 25, 32, 32)).shape
+    torch.Size([1, 36, 32, 32])
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        kernel_size: int,
+        generator: torch.Generator,
+        *,
+        dilation: int = 1,
+    ) -> None:
+        super().__init__()
+        self.dilation = dilation
+        self.weight = nn.Parameter(torch.empty(outputs, inputs, kernel_size, kernel_size))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+        nn.init.xavier_uniform_(self.weight, generator=generator)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Convolve."""
+        return horizontal_conv(x, self.centred()) + self.bias.view(-1, 1, 1)
+
+    def centred(self) -> Tensor:
+        """Give the kernel as one of odd size, with its zeros in place."""
+        outputs, inputs, size, _ = self.weight.shape
+        extent = (size - 1) * self.dilation + 1
+        first = 1 - extent % 2
+        kernel = self.weight.new_zeros(outputs, inputs, first + extent, first + extent)
+        kernel[..., first :: self.dilation, first :: self.dilation] = self.weight
+        return kernel
+
+    def extra_repr(self) -> str:
+        """Show what the layer was made with."""
+        outputs, inputs, size, _ = self.weight.shape
+        return f"{inputs}, {outputs}, kernel_size={size}, dilation={self.dilation}"
+
+
+class StandardNetwork(nn.Module):
+    """The paper's standard architecture: input, feature extraction and readout stage.
+
+    Parameters
+    ----------
+    features
+        The feature extraction stage, (B, 25, H, W) -> (B, K, H, W).
+    channels
+        K.
+    head
+        "classify" for the readout stage, "pixels" for two logits a pixel.
+    generator
+        For the starting values of the readout.
+    gain
+        Factor on the output of the input stage.
+
+    Shape
+    -----
+    images : (B, 1, H, W); output : (B, 2), or (B, 2, H, W) with the head "pixels"
+
+    Examples
+    --------
+    >>> network = StandardNetwork(nn.Identity(), 25, "classify", torch.Generator())
+    >>> network(torch.ones(3, 1, 32, 32)).shape
+    torch.Size([3, 2])
+    """
+
+    def __init__(
+        self,
+        features: nn.Module,
+        channels: int,
+        head: Head,
+        generator: torch.Generator,
+        *,
+        gain: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.input = InputStage(gain)
+        self.features = features
+        make = Readout if head == "classify" else pixel_readout
+        self.readout = make(channels, generator)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Give logits for images or pixels."""
+        check_images(images)
+        return self.readout(self.features(self.input(images)))

@@ -1,0 +1,75 @@
+import pytest
+import torch
+
+from hgru_vision.circuits import (
+    HGRU,
+    ConvGRU,
+    ConvGRU2L,
+    HGRUBatchNorm,
+    HGRUNoLinear,
+    HGRUNonnegative,
+    HGRUNoQuadratic,
+    HGRUNoTimeGain,
+)
+from hgru_vision.circuits.equilibrium import EquilibriumHGRU
+from hgru_vision.models import create_model
+from hgru_vision.models.catalogue import CATALOGUE
+from hgru_vision.papers.linsley2018 import HGRU_PARAMETERS
+
+CIRCUITS = {
+    "hgru": (HGRU, 8),
+    "hgru_6": (HGRU, 6),
+    "hgru_4": (HGRU, 4),
+    "hgru_no_linear": (HGRUNoLinear, 8),
+    "hgru_no_quadratic": (HGRUNoQuadratic, 8),
+    "hgru_no_time_gain": (HGRUNoTimeGain, 8),
+    "gru": (ConvGRU, 8),
+    "gru_2l": (ConvGRU2L, 8),
+    "hgru_bn": (HGRUBatchNorm, 8),
+    "hgru_nonnegative": (HGRUNonnegative, 8),
+    "hgru_crbp": (EquilibriumHGRU, 8),
+}
+
+
+FIXED = ("hgru_6", "hgru_4", "hgru_crbp")  # the number of time-gains is not a keyword
+
+
+def test_every_recurrent_network_is_here():
+    names = [entry.name for entry in CATALOGUE.values() if entry.module == "recurrent"]
+    assert names == list(CIRCUITS)
+
+
+@pytest.mark.parametrize("name", CIRCUITS)
+def test_the_circuit_is_the_papers(name):
+    circuit = create_model(name).features
+    kind, timesteps = CIRCUITS[name]
+    assert type(circuit) is kind
+    assert (circuit.channels, circuit.kernel_size, circuit.timesteps) == (25, 15, timesteps)
+
+
+def test_the_hgru_network_is_its_circuit_the_filters_and_the_readout():
+    filters = 25 * 7 * 7
+    readout = 25 * 2 + (2 + 2) + (2 * 2 + 2)
+    assert CATALOGUE["hgru"].parameters == HGRU_PARAMETERS + filters + readout == 75_843
+
+
+@pytest.mark.parametrize("name", [n for n in CIRCUITS if n not in FIXED])
+def test_the_number_of_steps_can_be_chosen(name):
+    network = create_model(name, timesteps=2)
+    assert network.features.timesteps == 2
+    assert network(torch.zeros(2, 1, 32, 32)).shape == (2, 2)
+
+
+def test_the_steps_towards_the_fixed_point_can_be_chosen():
+    assert create_model("hgru_crbp", steps=20).features.steps == 20
+
+
+def test_no_step_at_all_is_refused():
+    with pytest.raises(ValueError, match="timesteps is 0; it must be 1 or more"):
+        create_model("hgru", timesteps=0)
+
+
+@pytest.mark.parametrize("name", CIRCUITS)
+def test_the_drive_is_halved_unless_said_otherwise(name):
+    assert create_model(name).input.gain == 0.5
+    assert create_model(name, drive_gain=1.0).input.gain == 1.0

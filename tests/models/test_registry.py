@@ -1,0 +1,94 @@
+import inspect
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import hgru_vision as hv
+from hgru_vision.models import registry
+from hgru_vision.models.catalogue import CATALOGUE
+
+
+def test_names_are_in_natural_order():
+    assert hv.list_models("resnet???") == ["resnet152"]
+    names = hv.list_models("resnet*")
+    assert names.index("resnet18") < names.index("resnet50") < names.index("resnet152")
+    assert hv.list_models("hgru_?") == ["hgru_4", "hgru_6"]
+    assert hv.list_models("no such model") == []
+    assert set(hv.list_models()) == set(CATALOGUE)
+
+
+def test_the_networks_of_the_paper_are_all_there():
+    families = [entry.family for entry in CATALOGUE.values()]
+    counts = {family: families.count(family) for family in families if family != "beyond"}
+    assert counts == {
+        "recurrent": 10,
+        "feedforward": 15,
+        "highway": 3,
+        "residual": 6,
+        "per-pixel": 6,
+    }
+
+
+def test_an_unknown_name_gets_the_nearest():
+    message = r"no model 'hgru_no_quadratc' \(.*\); did you mean 'hgru_no_quadratic'\?"
+    with pytest.raises(ValueError, match=message):
+        hv.create_model("hgru_no_quadratc")
+    with pytest.raises(ValueError, match=r"no model 'zzz' \(list_models\(\) names all \d+\)$"):
+        hv.create_model("zzz")
+
+
+def test_an_unknown_keyword_gets_the_nearest_and_all_that_there_are():
+    with pytest.raises(TypeError) as caught:
+        hv.create_model("hgru", timestep=8)
+    assert str(caught.value) == (
+        "hgru has no keyword 'timestep' (it takes seed, head, timesteps, drive_gain); "
+        "did you mean 'timesteps'?"
+    )
+    message = r"ff_small_1 has no keyword 'timesteps' \(it takes seed, head\)$"
+    with pytest.raises(TypeError, match=message):
+        hv.create_model("ff_small_1", timesteps=8)
+    with pytest.raises(TypeError, match="hgru has no keyword 'generator'"):
+        hv.create_model("hgru", generator=torch.Generator())
+
+
+def test_an_unknown_head_is_refused():
+    with pytest.raises(ValueError, match="head is 'pixel'; choose one of classify, pixels"):
+        hv.create_model("hgru", head="pixel")
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 0.5, "0"])
+def test_a_seed_out_of_range_is_refused(seed):
+    with pytest.raises(ValueError, match=rf"seed is {seed!r}; it must be a whole number from 0 to"):
+        hv.create_model("hgru", seed=seed)
+
+
+def test_a_seed_of_numpy_is_a_seed():
+    ours, theirs = (hv.create_model("hgru_4", seed=seed) for seed in (5, np.int64(5)))
+    assert torch.equal(ours.features.w(), theirs.features.w())
+
+
+def test_the_seed_is_all_that_the_start_depends_on():
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    first = hv.create_model("gru", seed=3).state_dict()
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(2)
+    again, other = (hv.create_model("gru", seed=seed).state_dict() for seed in (3, 4))
+    assert all(torch.equal(again[key], first[key]) for key in first)
+    assert not torch.equal(other["features.w"], first["features.w"])
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_function_names_its_arguments(name):
+    parameters = inspect.signature(registry._builder(name)).parameters.values()
+    assert {"generator", "head"} <= {parameter.name for parameter in parameters}
+    assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in parameters)
+
+
+def test_listing_loads_no_torch():
+    code = "import sys, hgru_vision as hv; hv.list_models(); print('torch' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout == "False\n"
