@@ -17,6 +17,8 @@ def test_it_ends_in_a_report(tmp_path, capsys):
     result = json.loads((tmp_path / "result.json").read_text())
     assert [point["images"] for point in result["curve"]] == [1600]
     assert result["interval"][0] < result["accuracy"] < result["interval"][1]
+    assert 0.5 < result["shortcut"]["accuracy"] < 1
+    assert f"{result['shortcut']['accuracy']:.1%}" in report
 
 
 @pytest.mark.slow
@@ -25,7 +27,8 @@ def test_the_small_network_learns_the_small_task(tmp_path):
     assert json.loads((tmp_path / "result.json").read_text())["accuracy"] > 0.85
 
 
-def test_a_run_is_a_function_of_its_seed(tmp_path):
+def test_a_run_is_a_function_of_its_seed(tmp_path, monkeypatch):
+    monkeypatch.setattr("hgru_vision.commands.quickstart.AUDIT", 100)
     for name in ("a", "b"):
         main(["quickstart", "--out", str(tmp_path / name), "--images", "1600", "--seed", "3"])
     first, second = (json.loads((tmp_path / n / "result.json").read_text()) for n in ("a", "b"))

@@ -1,4 +1,7 @@
 import hashlib
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -21,10 +24,22 @@ GOLDEN = {
 }
 
 
+def digest(drawn):
+    return hashlib.sha256(np.packbits(drawn > 127).tobytes()).hexdigest()[:16]
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_images_are_the_ones_they_have_always_been(name):
-    bits = np.packbits(images(preset(name), 0, np.arange(16)) > 127)
-    assert hashlib.sha256(bits.tobytes()).hexdigest()[:16] == GOLDEN[name]
+    assert digest(images(preset(name), 0, np.arange(16))) == GOLDEN[name]
+
+
+def test_eight_processes_in_any_order_draw_the_same_images():
+    order = np.random.default_rng(0).permutation(16)
+    with ProcessPoolExecutor(8, mp_context=get_context("spawn")) as pool:
+        for name in PRESETS:
+            draw = partial(images, preset(name), 0, threads=1)
+            drawn = np.concatenate(list(pool.map(draw, [[int(index)] for index in order])))
+            assert digest(drawn[np.argsort(order)]) == GOLDEN[name]
 
 
 def test_distractors_follow_the_length():

@@ -21,12 +21,13 @@ from hgru_vision.data.datasets import Pathfinder
 from hgru_vision.figures.contact_sheet import contact_sheet_figure
 from hgru_vision.intervals import wilson_interval
 from hgru_vision.models.stages import Readout, xavier
-from hgru_vision.stimuli import PathfinderConfig
+from hgru_vision.stimuli import PathfinderConfig, cues
+from hgru_vision.stimuli.audit import audit
 
 BATCH = 32
 LEARNING_RATE = 5e-3
 EVALUATE_EVERY = 50  # batches
-VALIDATION, TEST = 512, 2_000  # images
+VALIDATION, TEST, AUDIT = 512, 2_000, 4_000  # images
 
 # The paper's task at a size that a laptop learns: short paths, few distractors, a small canvas.
 SMALL = PathfinderConfig(
@@ -34,6 +35,7 @@ SMALL = PathfinderConfig(
     canvas=32,
     edge_margin=3,
     seed_radius=5,
+    marker_radius=1.5,
     distractor_length=2,
     distractor_paddles=8,
     antialias=True,
@@ -104,9 +106,11 @@ def quickstart(out: Path = Path("quickstart"), images: int = 24_000, seed: int =
     test = Pathfinder(count=TEST, seed=seed, split="test", config=SMALL)
     correct = round(evaluate(network, test) * TEST)
     low, high = wilson_interval(correct, TEST)
+    shortcut = audit(cues(SMALL, seed, np.arange(AUDIT)), seed=seed).best
     result = {
         "accuracy": correct / TEST,
         "interval": [low, high],
+        "shortcut": asdict(shortcut),
         "test_images": TEST,
         "train_images": images,
         "seconds": round(seconds, 1),
@@ -119,7 +123,8 @@ def quickstart(out: Path = Path("quickstart"), images: int = 24_000, seed: int =
     (out / "report.html").write_text(_report(result, figures))
     console.print(
         f"[bold]{correct / TEST:.1%}[/] of {TEST:,} new images right "
-        f"(95 % interval {low:.1%} to {high:.1%}), after {seconds:.0f} s of training."
+        f"(95 % interval {low:.1%} to {high:.1%}), after {seconds:.0f} s of training. "
+        f"Without following a path a probe gets {shortcut.accuracy:.1%} (see docs/pathfinder.md)."
     )
     console.print(f"The report is {out / 'report.html'}")
 
@@ -186,6 +191,7 @@ def _curve_figure(curve: list[Point]) -> Any:
 def _report(result: dict[str, Any], figures: dict[str, Any]) -> str:
     """Make one HTML file with its pictures inside."""
     low, high = result["interval"]
+    shortcut = result["shortcut"]
     captions = {
         "task": "The challenge: are the two discs connected? Target paths are coloured here; the "
         "network sees them white. Paths of 14 paddles, as in the paper.",
@@ -209,6 +215,9 @@ img {{ max-width: 100% }} figure {{ margin: 2rem 0 }} figcaption {{ color: #555 
 <p><span class="number">{result["accuracy"]:.1%}</span> of {result["test_images"]:,} new images
 right (95&nbsp;% interval {low:.1%} to {high:.1%}) after {result["train_images"]:,} training images
 and {result["seconds"]:.0f} seconds on the CPU; seed {result["seed"]}.</p>
+<p>How much of that needs a path to be followed? A small probe that sees {shortcut["features"]}
+and no path gets <b>{shortcut["accuracy"]:.1%}</b> (<code>hgru audit</code>; the preset
+<code>matched</code> closes this shortcut at full size).</p>
 {"".join(blocks)}
 </html>
 """
