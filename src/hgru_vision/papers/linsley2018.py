@@ -20,6 +20,18 @@ DISTRACTOR_FRACTION = 3  # distractors have k/3 paddles
 IMAGES = 1_000_000  # a dataset
 TRAIN_FRACTION = 0.9  # 900,000 for training, 100,000 for testing
 
+# -- Sizes, which the text does not give: the authors' released program, snakes2_wrapper.py, in
+# pixels of a canvas that networks see at half its size -------------------------------------------
+RELEASED_CANVAS = 300
+PADDLE_LENGTH = 5  # l
+PADDLE_THICKNESS = 2  # d
+PADDLE_MARGIN = 3  # m
+CONTINUITY = 1.8  # c
+SEED_DISTANCE = 27  # 2 r
+EDGE_PADDING = 22
+MARKER_RADIUS = 5
+RELEASED_DISTRACTOR_PADDLES = 30  # beside the 2 k of the target paths
+
 # -- Training: Main, "Model implementation"; Supp., "Model architecture details" ------------------
 LEARNING_RATE = 1e-3  # Adam
 BATCH_SIZE = 32

@@ -29,6 +29,8 @@ _ONE = np.uint64(1)
 class PathfinderConfig:
     """A Pathfinder drawn by the paper's text. Lengths are in pixels; defaults are `paper`, k = 14.
 
+    The text gives no sizes: the defaults are the released program's, halved like its canvas.
+
     Attributes
     ----------
     length
@@ -71,14 +73,14 @@ class PathfinderConfig:
 
     length: int = 14
     canvas: int = linsley2018.CANVAS
-    paddle_length: float = 2.5
-    thickness: float = 1.0
-    margin: float = 1.5
-    clearance: float = 3.0
-    continuity: float = 1.8
-    seed_radius: float = 6.75
-    edge_margin: float = 11.0
-    marker_radius: float = 2.5
+    paddle_length: float = linsley2018.PADDLE_LENGTH / 2
+    thickness: float = linsley2018.PADDLE_THICKNESS / 2
+    margin: float = linsley2018.PADDLE_MARGIN / 2
+    clearance: float = 2 * (linsley2018.PADDLE_MARGIN / 2)
+    continuity: float = linsley2018.CONTINUITY
+    seed_radius: float = linsley2018.SEED_DISTANCE / 4
+    edge_margin: float = linsley2018.EDGE_PADDING / 2
+    marker_radius: float = linsley2018.MARKER_RADIUS / 2
     markers: Literal[1, 2] = 2
     distractor_length: int = 4
     distractor_paddles: int = linsley2018.PADDLES - 28

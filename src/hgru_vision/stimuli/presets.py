@@ -18,7 +18,8 @@ class Preset:
 
     config: Config
     source: str
-    distractor_budget: int | None = None  # paddles in all distractors of the released program
+    # Paddles in all distractors together, of the released program; `PADDLES` rules in the text's.
+    distractor_budget: int = linsley2018.RELEASED_DISTRACTOR_PADDLES
 
     def at_length(self, length: int) -> Config:
         """Return the configuration with paths of ``length`` paddles, distractors to match."""
@@ -30,7 +31,6 @@ class Preset:
                 distractor_length=shorter,
                 distractor_paddles=max(0, linsley2018.PADDLES - 2 * length),
             )
-        assert self.distractor_budget is not None
         distractors = self.distractor_budget // shorter
         return replace(
             self.config, length=length, distractor_length=shorter, distractors=distractors
@@ -67,7 +67,6 @@ PRESETS: dict[str, Preset] = {
     "authors": Preset(
         config=_AUTHORS,
         source="github.com/drewlinsley/pathfinder, snakes2_wrapper.py; 300 pixels reduced to 150",
-        distractor_budget=30,
     ),
     "lra-32": Preset(config=_LRA_32, source=_LRA, distractor_budget=20),
     "lra-64": Preset(config=_LRA_64, source=_LRA, distractor_budget=22),
@@ -75,16 +74,11 @@ PRESETS: dict[str, Preset] = {
     "lra-128-released": Preset(
         config=replace(_LRA_128, contrast=0.7), source=_LRA_FILES, distractor_budget=70
     ),
-    "lra-256": Preset(config=_LRA_256, source=_LRA, distractor_budget=30),
-    "crbp-14": Preset(
-        config=replace(_AUTHORS, length=14, markers=1), source=_CRBP, distractor_budget=30
-    ),
-    "crbp-20": Preset(
-        config=replace(_AUTHORS, length=20, markers=1), source=_CRBP, distractor_budget=30
-    ),
-    "crbp-25": Preset(
-        config=replace(_AUTHORS, length=25, markers=1), source=_CRBP, distractor_budget=30
-    ),
+    "lra-256": Preset(config=_LRA_256, source=_LRA),
+    **{
+        f"crbp-{length}": Preset(config=replace(_AUTHORS, length=length, markers=1), source=_CRBP)
+        for length in (14, 20, 25)
+    },
 }
 
 

@@ -15,6 +15,7 @@ from typing import Literal, NoReturn
 
 import numpy as np
 
+from hgru_vision.papers import linsley2018
 from hgru_vision.stimuli._types import Array, Bytes, Indices
 from hgru_vision.stimuli.pathfinder import CANVAS_RANGE, check_types
 from hgru_vision.stimuli.released_growth import draw_integers, grow_scenes, paint_scenes
@@ -57,15 +58,15 @@ class ReleasedConfig:
     length: int = 14
     distractor_length: int = 4
     distractors: int = 7
-    canvas: int = 300
-    reduce: int = 2
-    paddle_length: int = 5
-    thickness: float = 2.0
-    margins: tuple[int, ...] = (3,)
-    continuity: float = 1.8
-    seed_distance: int = 27
-    padding: int = 22
-    marker_radius: float = 5.0
+    canvas: int = linsley2018.RELEASED_CANVAS
+    reduce: int = linsley2018.RELEASED_CANVAS // linsley2018.CANVAS
+    paddle_length: int = linsley2018.PADDLE_LENGTH
+    thickness: float = linsley2018.PADDLE_THICKNESS
+    margins: tuple[int, ...] = (linsley2018.PADDLE_MARGIN,)
+    continuity: float = linsley2018.CONTINUITY
+    seed_distance: int = linsley2018.SEED_DISTANCE
+    padding: int = linsley2018.EDGE_PADDING
+    marker_radius: float = linsley2018.MARKER_RADIUS
     markers: Literal[1, 2] = 2
     contrast: float = 1.0
     supersampling: int = 2
