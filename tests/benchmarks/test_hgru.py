@@ -4,12 +4,11 @@ import pytest
 from rich.console import Console
 
 from hgru_vision.benchmarks import WrongResultError, hgru, run
-from hgru_vision.circuits import HGRU
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(hgru, "SIZE", 24)
+    monkeypatch.setattr(hgru, "SIZE", 32)
     monkeypatch.setattr(hgru, "BATCHES", (1,))
     monkeypatch.setattr(hgru, "REPEATS", 1)
 
@@ -20,13 +19,15 @@ def test_it_prints_ratios():
     assert out.getvalue().count(" x") == 3
 
 
-def test_no_speed_is_printed_for_a_wrong_layer(monkeypatch):
-    def other(backend):
-        layer = HGRU()
-        layer.alpha.data += backend == "auto"
-        return layer
+def test_no_speed_is_printed_for_a_wrong_network(monkeypatch):
+    right = hgru.make
 
-    monkeypatch.setattr(hgru, "HGRU", other)
+    def wrong(backend, **keywords):
+        network = right(backend, **keywords)
+        network.features.alpha.data += backend == "auto"
+        return network
+
+    monkeypatch.setattr(hgru, "make", wrong)
     out = io.StringIO()
     with pytest.raises(WrongResultError, match="the spectral hGRU differs from the direct one by"):
         run("hgru", Console(file=out))
