@@ -16,6 +16,11 @@ COMMANDS = {
     "audit pathfinder": ("audit:pathfinder", "how well the label is read without tracing a path"),
     "presets": ("presets:presets", "the Pathfinders that have a name, and their sources"),
     "models": ("models:models", "the networks of the study, with their sizes"),
+    "train": ("train:train", "train a network by a recipe; resumes after a kill"),
+    "eval": ("eval:evaluate", "how well a trained network does, and where"),
+    "sweep": ("sweep:sweep", "the runs of a grid, inside a time budget"),
+    "figures": ("figures:figures", "the paper's figures, from the ledger"),
+    "report": ("report:report", "all results in one page"),
     "bench": ("bench:bench", "measure speed on this machine, as ratios"),
 }
 
@@ -52,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run = getattr(import_module(f"hgru_vision.commands.{module}"), function)
     try:
         tyro.cli(run, prog=f"hgru {name}", args=rest)
-    except (ValueError, TypeError, OSError, ImportError) as error:
+    except (ValueError, TypeError, OSError, ImportError, FloatingPointError) as error:
         # What the user gave was wrong, or the machine is: one line, no traceback.
         print(f"hgru: {error}", file=sys.stderr)
         return 2

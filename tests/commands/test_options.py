@@ -1,7 +1,7 @@
 import pytest
 from torch import nn
 
-from hgru_vision.commands.options import configure, load_network
+from hgru_vision.commands.options import configure, load_network, parse_duration
 from hgru_vision.stimuli import preset
 
 
@@ -45,3 +45,15 @@ def test_a_network_is_made_by_the_function_named(tmp_path):
         load_network(f"{tmp_path / 'other.py'}:make")
     with pytest.raises(ValueError, match=r"--network takes FILE\.py:FUNCTION"):
         load_network("nets")
+
+
+def test_a_duration_has_a_unit():
+    assert [parse_duration(text) for text in ("90s", "9m", "1.5h", "0s")] == [90, 540, 5400, 0]
+
+
+@pytest.mark.parametrize("text", ["", "9", "m", "9d", "-1s", "nanm", "infh"])
+def test_what_is_no_duration_is_refused(text):
+    with pytest.raises(ValueError) as error:
+        parse_duration(text)
+    assert "a time is a number with s, m or h, such as 90s, 9m or 2h" in str(error.value)
+    assert repr(text) in str(error.value)

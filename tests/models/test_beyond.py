@@ -167,3 +167,21 @@ def test_the_network_is_as_deep_as_the_unrolled_hgru():
 def test_no_steps_of_the_unrolled_hgru_are_refused():
     with pytest.raises(ValueError, match="timesteps is 0; it must be 1 or more"):
         UntiedHGRU(4, 5, 0, generator=seeded())
+
+
+# -- The small hGRU -------------------------------------------------------------------------------
+
+
+def test_the_small_network_is_the_standard_one_made_small():
+    from hgru_vision.models.beyond import hgru_small
+    from hgru_vision.models.stages import gabor_bank
+
+    network = hgru_small(generator=seeded(), head="classify")
+    kernels, bank = network.input.weight, gabor_bank()
+    orientations = (0, 3, 6, 9)  # of twelve: 0, 45, 90 and 135 degrees
+    expected = torch.cat([bank[2 * i : 2 * i + 2] for i in orientations])
+    assert torch.equal(kernels.detach(), expected)
+    circuit = network.features
+    assert (circuit.channels, circuit.kernel_size, circuit.timesteps) == (8, 7, 4)
+    other = hgru_small(generator=seeded(), head="classify", timesteps=6, drive_gain=2.0)
+    assert (other.features.timesteps, other.input.gain) == (6, 2.0)

@@ -42,6 +42,24 @@ def _parse(key: str, text: str, wanted: Any) -> Any:
         ) from None
 
 
+def parse_duration(text: str) -> float:
+    """Read a time such as 90s, 9m or 2h, in seconds.
+
+    Examples
+    --------
+    >>> parse_duration("9m")
+    540.0
+    """
+    units = {"s": 1, "m": 60, "h": 3600}
+    try:
+        seconds = float(text[:-1]) * units[text[-1:]]
+    except (KeyError, ValueError):
+        seconds = -1
+    if not 0 <= seconds < float("inf"):
+        raise ValueError(f"a time is a number with s, m or h, such as 90s, 9m or 2h; got {text!r}")
+    return seconds
+
+
 def save_figure(figure: Any, path: Path) -> None:
     """Write a matplotlib figure, making the folder if need be."""
     path.parent.mkdir(parents=True, exist_ok=True)

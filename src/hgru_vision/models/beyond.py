@@ -1,8 +1,8 @@
 """Networks that the paper does not have: what a reader of today would ask for beside its own.
 
 A plain vision transformer (attention instead of horizontal connections), the recurrent block of
-CORnet-S (another recurrent model of the visual cortex), and the hGRU with untied weights (the same
-depth without recurrence).
+CORnet-S (another recurrent model of the visual cortex), the hGRU with untied weights (the same
+depth without recurrence), and an hGRU small enough for a laptop.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from hgru_vision.circuits.start import chronos
 from hgru_vision.models.catalogue.beyond import (
     CORNET_STEPS,
     CORNET_WIDENING,
+    SMALL_KERNEL_SIZE,
+    SMALL_ORIENTATIONS,
+    SMALL_TIMESTEPS,
     VIT_DEPTH,
     VIT_HEADS,
     VIT_PATCH,
@@ -24,15 +27,29 @@ from hgru_vision.models.catalogue.beyond import (
 )
 from hgru_vision.models.recurrent import DRIVE_GAIN
 from hgru_vision.models.registry import Head
-from hgru_vision.models.stages import StandardNetwork, check_images, xavier
-from hgru_vision.papers.linsley2018 import CHANNELS, KERNEL_SIZE, TIMESTEPS
+from hgru_vision.models.stages import (
+    InputStage,
+    StandardNetwork,
+    check_images,
+    gabor_bank,
+    xavier,
+)
+from hgru_vision.papers.linsley2018 import (
+    CHANNELS,
+    GABOR_ORIENTATIONS,
+    GABOR_PHASES,
+    KERNEL_SIZE,
+    TIMESTEPS,
+)
 
 __all__ = [
     "CORnetBlock",
+    "SmallInput",
     "UntiedHGRU",
     "ViT",
     "cornet_block",
     "ff_unrolled",
+    "hgru_small",
     "vit",
     "wave_positions",
 ]
@@ -304,6 +321,32 @@ class UntiedHGRU(nn.Module):
         return h2
 
 
+class SmallInput(InputStage):
+    """The input stage with Gabors at four orientations alone.
+
+    Parameters
+    ----------
+    gain
+        Positive factor on the output. It is not trained.
+
+    Shape
+    -----
+    images : (B, 1, H, W); output : (B, 8, H, W)
+
+    Examples
+    --------
+    >>> SmallInput()(torch.ones(2, 1, 32, 48)).shape
+    torch.Size([2, 8, 32, 48])
+    """
+
+    def __init__(self, gain: float = 1.0) -> None:
+        super().__init__(gain)
+        step = GABOR_ORIENTATIONS // SMALL_ORIENTATIONS
+        gabors = gabor_bank()[: GABOR_ORIENTATIONS * GABOR_PHASES]
+        chosen = gabors.unflatten(0, (GABOR_ORIENTATIONS, GABOR_PHASES))[::step]
+        self.weight = nn.Parameter(chosen.flatten(0, 1).clone())
+
+
 def vit(*, generator: torch.Generator, head: Head, patch: int = VIT_PATCH) -> ViT:
     """Plain vision transformer, ViT-Ti with patches of 10 pixels."""
     return ViT(patch=patch, head=head, generator=generator)
@@ -324,3 +367,18 @@ def ff_unrolled(
     return StandardNetwork(
         UntiedHGRU(generator=generator), CHANNELS, head, generator, gain=drive_gain
     )
+
+
+def hgru_small(
+    *,
+    generator: torch.Generator,
+    head: Head,
+    timesteps: int = SMALL_TIMESTEPS,
+    drive_gain: float = DRIVE_GAIN,
+) -> StandardNetwork:
+    """Make the hGRU network of 8 channels and 7x7 horizontal kernels."""
+    channels = SMALL_ORIENTATIONS * GABOR_PHASES
+    circuit = HGRU(channels, SMALL_KERNEL_SIZE, timesteps, generator=generator)
+    network = StandardNetwork(circuit, channels, head, generator, gain=drive_gain)
+    network.input = SmallInput(drive_gain)
+    return network

@@ -1,12 +1,14 @@
 """Sizes of the networks of `models/beyond.py`."""
 
-from hgru_vision.models.catalogue.entry import Entry, batch_norm, conv, linear
+from hgru_vision.models.catalogue.entry import Entry, batch_norm, conv, linear, readout
 from hgru_vision.models.catalogue.recurrent import STAGES
 from hgru_vision.papers.linsley2018 import (
     CHANNELS,
     EPOCHS,
     EPOCHS_LARGE,
+    GABOR_PHASES,
     HGRU_PARAMETERS,
+    INPUT_KERNEL_SIZE,
     TIMESTEPS,
 )
 
@@ -14,6 +16,9 @@ __all__ = [
     "CORNET_STEPS",
     "CORNET_WIDENING",
     "ENTRIES",
+    "SMALL_KERNEL_SIZE",
+    "SMALL_ORIENTATIONS",
+    "SMALL_TIMESTEPS",
     "VIT_DEPTH",
     "VIT_HEADS",
     "VIT_PATCH",
@@ -30,6 +35,11 @@ VIT_PATCH = 10  # pixels: 15 x 15 tokens for the paper's images of 150 x 150
 
 CORNET_STEPS = 4  # of V4, the area of CORnet-S that has most
 CORNET_WIDENING = 4  # of the two inner layers of its block
+
+# An hGRU for canvases of 32 pixels, which two cores of a laptop train in minutes.
+SMALL_ORIENTATIONS = 4
+SMALL_KERNEL_SIZE = 7
+SMALL_TIMESTEPS = 4
 
 
 def _vit() -> int:
@@ -52,6 +62,13 @@ def _cornet_block() -> int:
     )
     step = 2 * batch_norm(inner) + batch_norm(CHANNELS)
     return convolutions + batch_norm(CHANNELS) + CORNET_STEPS * step + STAGES
+
+
+def _hgru_small() -> int:
+    channels = SMALL_ORIENTATIONS * GABOR_PHASES
+    kernel = channels * (channels + 1) // 2 * SMALL_KERNEL_SIZE**2  # W is symmetric
+    circuit = kernel + 2 * conv(channels, channels, 1) + 5 * channels + SMALL_TIMESTEPS
+    return conv(1, channels, INPUT_KERNEL_SIZE, bias=False) + circuit + readout(channels)
 
 
 ENTRIES: tuple[Entry, ...] = (
@@ -78,6 +95,14 @@ ENTRIES: tuple[Entry, ...] = (
         reference="Eqs. 3 to 9 with parameters of each step's own",
         # Each step has a whole hGRU, but for the time-gain, of which it has its own value alone.
         parameters=TIMESTEPS * (HGRU_PARAMETERS - TIMESTEPS + 1) + STAGES,
+        epochs=EPOCHS,
+    ),
+    Entry(
+        name="hgru_small",
+        module="beyond",
+        family="beyond",
+        reference="The hGRU network for small canvases (hgru train quick)",
+        parameters=_hgru_small(),
         epochs=EPOCHS,
     ),
 )

@@ -1,0 +1,43 @@
+"""The paper's own protocol."""
+
+from hgru_vision.models.catalogue import CATALOGUE
+from hgru_vision.papers import linsley2018
+from hgru_vision.training.config import RunConfig, Source, Stage
+
+__all__ = ["paper"]
+
+EVALUATION_IMAGES = 10_000
+
+
+def paper(
+    *,
+    model: str = "hgru",
+    preset: str = "paper",
+    length: int = linsley2018.PATH_LENGTHS[-1],
+    seed: int = 0,
+) -> RunConfig:
+    """Train as Main, "Model implementation", and Supp., "Model architecture details" say.
+
+    From scratch, Adam at 1e-3, batches of 32, two epochs over 900,000 images (four for residual and
+    per-pixel networks), an evaluation every 1,000 batches, judged on 100,000 images. An evaluation
+    on the way looks at 10,000 of them, not at all.
+
+    Examples
+    --------
+    >>> paper(model="resnet18").stages[0].images
+    3600000
+    """
+    if model not in CATALOGUE:
+        raise ValueError(f"no model {model!r}; 'hgru models' lists them")
+    images = round(linsley2018.TRAIN_FRACTION * linsley2018.IMAGES)
+    epochs = CATALOGUE[model].epochs
+    source = Source(preset=preset, length=length)
+    return RunConfig(
+        recipe="paper",
+        model=model,
+        seed=seed,
+        stages=(Stage(sources=(source,), images=epochs * images, unique=images),),
+        evaluation_images=EVALUATION_IMAGES,
+        test_images=linsley2018.IMAGES - images,
+        stuck_after=images // 2,
+    )

@@ -1,0 +1,45 @@
+"""A small network on a small canvas: learnt from scratch on two cores in minutes."""
+
+from hgru_vision.training.config import RunConfig, Source, Stage
+
+__all__ = ["quick"]
+
+# The paper's task at a size that a laptop learns: short paths, few distractors, a small canvas.
+SMALL = Source(
+    length=3,
+    changes={
+        "canvas": 32,
+        "edge_margin": 3,
+        "seed_radius": 5,
+        "marker_radius": 1.5,
+        "distractor_length": 2,
+        "distractor_paddles": 8,
+        "antialias": True,
+    },
+)
+
+
+def quick(*, images: int = 24_000, seed: int = 0) -> RunConfig:
+    """Train a small hGRU on a small Pathfinder.
+
+    Examples
+    --------
+    >>> run = quick()
+    >>> run.model, run.task.changes["canvas"]
+    ('hgru_small', 32)
+    """
+    return RunConfig(
+        recipe="quick",
+        model="hgru_small",
+        options={"drive_gain": 1.0},
+        seed=seed,
+        stages=(Stage(sources=(SMALL,), images=images),),
+        learning_rate=5e-3,
+        clip=1.0,
+        evaluate_every=125,
+        evaluation_images=1_000,
+        test_images=2_000,
+        statistics_batches=20,
+        checkpoint_every=125,
+        stuck_after=images // 2,
+    )

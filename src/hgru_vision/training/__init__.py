@@ -1,0 +1,1 @@
+"""One run: its configuration, the loop, its checkpoints, and what came of it."""

@@ -1,0 +1,152 @@
+"""Checkpoints: written so that a kill at any moment leaves a good one, and read without pickle."""
+
+import io
+import os
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+from zipfile import BadZipFile, ZipFile
+
+import torch
+from rich.console import Console
+from torch import nn
+
+from hgru_vision.data.datasets import GENERATOR_VERSION
+from hgru_vision.models.registry import Head, create_model
+from hgru_vision.training.config import RunConfig
+from hgru_vision.training.files import (
+    CHECKPOINT,
+    CONFIG,
+    PREVIOUS,
+    WEIGHTS,
+    check_same,
+    flush_names,
+    read_config,
+    replace_file,
+)
+
+__all__ = ["CheckpointError", "build", "load_checkpoint", "load_run", "save_checkpoint"]
+
+State = dict[str, Any]
+
+
+class CheckpointError(ValueError):
+    """No checkpoint of a folder can be read."""
+
+
+def save_checkpoint(folder: Path, config: RunConfig, state: State) -> None:
+    """Write a checkpoint, and keep the one before.
+
+    Parameters
+    ----------
+    folder
+        Of the run.
+    config
+        Of the run; it goes into the file.
+    state
+        Tensors, numbers, texts, and lists and dicts of these.
+    """
+    buffer = io.BytesIO()
+    whole = {"config": config.to_json(), "generator_version": GENERATOR_VERSION, **state}
+    torch.save(whole, buffer)
+    fresh = folder / f".{CHECKPOINT}.fresh"
+    replace_file(fresh, buffer.getvalue())
+    # Killed between these two lines the folder still has the previous one.
+    if (folder / CHECKPOINT).exists():
+        os.replace(folder / CHECKPOINT, folder / PREVIOUS)
+    os.replace(fresh, folder / CHECKPOINT)
+    flush_names(folder)
+
+
+def load_checkpoint(folder: Path, config: RunConfig | None = None) -> State | None:
+    """Read the newest checkpoint that is whole.
+
+    Parameters
+    ----------
+    folder
+        Of the run.
+    config
+        What the checkpoint must have been written with.
+
+    Returns
+    -------
+    state or None
+        None if there is no checkpoint.
+
+    Raises
+    ------
+    CheckpointError
+        If there are checkpoints and none is whole.
+    ValueError
+        If it is of another configuration; the fields are named.
+    """
+    paths = [path for name in (CHECKPOINT, PREVIOUS) if (path := folder / name).exists()]
+    broken = []
+    for path in paths:
+        try:
+            state = _read(path)
+        except (OSError, RuntimeError, EOFError, BadZipFile, UnpicklingError, ValueError) as error:
+            broken.append(f"{path} is truncated or damaged ({str(error).splitlines()[0]})")
+            continue
+        if broken:
+            Console(stderr=True).print(f"{broken[0]}; going on from {path.name}", markup=False)
+        if config is not None:
+            _check(state, config, folder)
+        return state
+    if broken:
+        raise CheckpointError(
+            f"{'; '.join(broken)}; no whole checkpoint is left: start again in another folder"
+        )
+    return None
+
+
+def _read(path: Path) -> State:
+    with ZipFile(path) as archive:  # torch itself does not look at the check sums
+        if damaged := archive.testzip():
+            raise ValueError(f"bad check sum of {damaged}")
+    state: State = torch.load(path, map_location="cpu", weights_only=True)
+    return state
+
+
+def _check(state: State, config: RunConfig, folder: Path) -> None:
+    check_same(RunConfig.from_json(state["config"]), config, folder)
+    if state["generator_version"] != GENERATOR_VERSION:
+        raise ValueError(
+            f"{folder} was trained on images of generator version {state['generator_version']}, "
+            f"this is version {GENERATOR_VERSION}, which draws others; start in another folder"
+        )
+
+
+def build(config: RunConfig) -> nn.Module:
+    """Make the network of a run, with its starting values."""
+    head: Head = "pixels" if config.target == "segmentation" else "classify"
+    return create_model(config.model, seed=config.seed, head=head, **config.options)
+
+
+def load_run(folder: str | os.PathLike[str]) -> tuple[nn.Module, RunConfig]:
+    """Load the network of a run's folder.
+
+    Parameters
+    ----------
+    folder
+        What `train` wrote to. Of a run that has not ended, the newest checkpoint is taken.
+
+    Returns
+    -------
+    network, config
+        The network on the CPU, in evaluation mode.
+    """
+    folder = Path(folder)
+    config = read_config(folder)
+    if config is None:
+        raise FileNotFoundError(f"{folder} is no run's folder: it has no {CONFIG}")
+    network = build(config)
+    if (folder / WEIGHTS).exists():
+        from safetensors.torch import load_file
+
+        network.load_state_dict(load_file(folder / WEIGHTS))
+    elif (state := load_checkpoint(folder, config)) is not None:
+        network.load_state_dict(state["network"])
+    else:
+        raise FileNotFoundError(f"{folder} has neither {WEIGHTS} nor {CHECKPOINT} yet")
+    return network.eval(), config

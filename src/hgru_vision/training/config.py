@@ -1,0 +1,241 @@
+"""What a run is: everything that its result is a function of."""
+
+import hashlib
+import json
+import math
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from typing import Any, Literal, Self, get_type_hints
+
+from hgru_vision.papers import linsley2018
+from hgru_vision.training.fields import from_json, to_json
+
+__all__ = ["WITHOUT_EFFECT", "Precision", "RunConfig", "Source", "Stage", "Target"]
+
+Target = Literal["label", "segmentation"]
+Precision = Literal["float32", "tf32", "bfloat16"]
+
+# Fields of a run that do not change the network which comes out.
+WITHOUT_EFFECT = ("recipe", "checkpoint_every")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where images come from: a Pathfinder drawn on the fly, or files.
+
+    Parameters
+    ----------
+    preset, length
+        As `hgru_vision.Pathfinder` takes them.
+    changes
+        Other fields of the preset's configuration, such as ``{"canvas": 300}``.
+    path
+        A folder that `hgru generate` wrote, instead of a preset. Its last items are held out for
+        the evaluations and for the test.
+
+    Examples
+    --------
+    >>> Source(length=9).name
+    'paper-9'
+    """
+
+    preset: str = "paper"
+    length: int = linsley2018.PATH_LENGTHS[-1]
+    changes: dict[str, Any] = field(default_factory=dict)
+    path: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "changes", to_json(self.changes))
+        _check_types(self)
+        if self.length < 1:
+            raise ValueError(f"length must be 1 or more; got {self.length}")
+
+    @property
+    def name(self) -> str:
+        """A short name for people: ``paper-14``, or the folder."""
+        return self.path if self.path is not None else f"{self.preset}-{self.length}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One leg of a curriculum; a run without a curriculum has one stage.
+
+    Parameters
+    ----------
+    sources
+        One, or several to be mixed.
+    shares
+        Of each source in the mixture, in any unit; equal if not given.
+    images
+        Train on this many at most.
+    unique
+        Images repeat after so many, each time in a new order; never if not given. The paper's two
+        epochs are ``images=1_800_000, unique=900_000``.
+    promote_at
+        Go on to the next stage as soon as the held-out accuracy reaches this.
+    """
+
+    sources: tuple[Source, ...]
+    shares: tuple[float, ...] = ()
+    images: int
+    unique: int | None = None
+    promote_at: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_types(self)
+        if not self.sources:
+            raise ValueError("sources is empty; a stage needs one or more")
+        if not self.shares:
+            object.__setattr__(self, "shares", (1.0,) * len(self.sources))
+        if len(self.shares) != len(self.sources):
+            raise ValueError(f"shares has {len(self.shares)} of {len(self.sources)} sources")
+        if min(self.shares) <= 0:
+            raise ValueError(f"shares must be greater than 0; got {min(self.shares):g}")
+        _require(self, "images", self.images >= 1, "1 or more")
+        _require(self, "unique", self.unique is None or self.unique >= 1, "1 or more")
+        promotes = self.promote_at is None or 0 < self.promote_at <= 1
+        _require(self, "promote_at", promotes, "above 0 and at most 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """A run, complete: with the same configuration the same network comes out.
+
+    Parameters
+    ----------
+    recipe
+        Where the configuration comes from, for the reader.
+    model, options
+        Name and keywords for `create_model`.
+    stages
+        What it is trained on, in order.
+    seed, data_seed
+        Of the network's starting values, and of all images.
+    target
+        "label", or "segmentation" for networks with two logits a pixel.
+    batch
+        Images of a step, over all processes together.
+    learning_rate
+        Of Adam.
+    clip
+        Largest norm of the gradient; None leaves it as it is.
+    precision
+        "float32"; "tf32" allows the tensor cores' shorter mantissa; "bfloat16" is autocast.
+    compile, channels_last, cuda_graph
+        `torch.compile`; the memory order that some convolutions prefer; and one recorded CUDA graph
+        a step, which spares small networks the launches.
+    evaluate_every
+        Batches from one evaluation to the next.
+    evaluation_images, test_images
+        Held-out images of an evaluation, and of the final test.
+    statistics_batches
+        Training batches from which batch-norm statistics are estimated anew before an evaluation;
+        0 leaves the running averages, which lag behind recurrent features.
+    checkpoint_every
+        Batches from one checkpoint to the next.
+    stuck_after, stop_when_stuck
+        Say after so many images if the accuracy is still at chance, and whether to stop then.
+
+    Examples
+    --------
+    >>> stage = Stage(sources=(Source(length=6),), images=64_000)
+    >>> config = RunConfig(model="hgru", stages=(stage,))
+    >>> RunConfig.from_json(config.to_json()) == config, len(config.hash), config.task.length
+    (True, 16, 6)
+    """
+
+    recipe: str = "own"
+    model: str
+    options: dict[str, Any] = field(default_factory=dict)
+    stages: tuple[Stage, ...]
+    seed: int = 0
+    data_seed: int = 0
+    target: Target = "label"
+    batch: int = linsley2018.BATCH_SIZE
+    learning_rate: float = linsley2018.LEARNING_RATE
+    clip: float | None = None
+    precision: Precision = "float32"
+    compile: bool = False
+    channels_last: bool = False
+    cuda_graph: bool = False
+    evaluate_every: int = linsley2018.EVALUATE_EVERY
+    evaluation_images: int = 2_000
+    test_images: int = 10_000
+    statistics_batches: int = 30
+    checkpoint_every: int = 1_000
+    stuck_after: int | None = None
+    stop_when_stuck: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", to_json(self.options))
+        _check_types(self)
+        if not self.stages:
+            raise ValueError("stages is empty; a run needs one or more")
+        for name in ("batch", "evaluate_every", "evaluation_images", "test_images"):
+            _require(self, name, getattr(self, name) >= 1, "1 or more")
+        _require(self, "checkpoint_every", self.checkpoint_every >= 1, "1 or more")
+        for name in ("seed", "data_seed", "statistics_batches"):
+            _require(self, name, getattr(self, name) >= 0, "0 or more")
+        _require(self, "learning_rate", 0 < self.learning_rate < math.inf, "greater than 0")
+        _require(self, "clip", self.clip is None or self.clip > 0, "greater than 0")
+        for number, stage in enumerate(self.stages):
+            if stage.images < self.batch:
+                raise ValueError(
+                    f"stages[{number}].images must be a batch, {self.batch}, or more; "
+                    f"got {stage.images}"
+                )
+        if self.stop_when_stuck and self.stuck_after is None:
+            raise ValueError("stop_when_stuck needs stuck_after, a number of images")
+
+    @property
+    def task(self) -> Source:
+        """What the run is judged on: the last source of the last stage."""
+        return self.stages[-1].sources[-1]
+
+    @property
+    def hash(self) -> str:
+        """Sixteen hexadecimal digits over all that changes the result.
+
+        Fields at their default are left out: a field added later changes no hash, and a default
+        must never change.
+        """
+        kept = _without_defaults(self)
+        for name in WITHOUT_EFFECT:
+            kept.pop(name, None)
+        text = json.dumps(kept, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def to_json(self) -> dict[str, Any]:
+        """Give all fields as JSON can hold them."""
+        return to_json(self)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        """Make a configuration of what `to_json` gave; unknown keys and wrong types are refused."""
+        return from_json(cls, value)
+
+
+def _without_defaults(value: Any) -> Any:
+    """Give a dataclass as JSON, without the fields that are at their defaults."""
+    if isinstance(value, tuple):
+        return [_without_defaults(each) for each in value]
+    if not is_dataclass(value):
+        return value
+    kept = {}
+    for each in fields(value):
+        here = getattr(value, each.name)
+        default = each.default if each.default_factory is MISSING else each.default_factory()
+        if here != default:
+            kept[each.name] = _without_defaults(here)
+    return kept
+
+
+def _check_types(config: Any) -> None:
+    """Refuse a field of another type, and make lists tuples and whole numbers floats."""
+    for name, kind in get_type_hints(type(config)).items():
+        value: Any = from_json(kind, getattr(config, name), name)
+        object.__setattr__(config, name, value)
+
+
+def _require(config: Any, name: str, holds: bool, expected: str) -> None:
+    if not holds:
+        raise ValueError(f"{name} must be {expected}; got {getattr(config, name)!r}")

@@ -1,0 +1,121 @@
+"""When to go on to the next stage, and when a run is stuck at chance."""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from hgru_vision.intervals import wilson_interval
+from hgru_vision.training.config import WITHOUT_EFFECT, RunConfig, Stage
+from hgru_vision.training.result import Point, Result
+
+__all__ = ["at_chance", "is_promoted", "stuck_message", "stuck_share"]
+
+# How often a network that guesses may be taken for one that has learnt something.
+RARELY = 1e-3
+
+
+class Row(Protocol):
+    """What is needed of a row of the ledger."""
+
+    @property
+    def config(self) -> RunConfig:
+        """The run."""
+
+    @property
+    def result(self) -> Result:
+        """What came of it."""
+
+
+def is_promoted(stage: Stage, accuracy: float) -> bool:
+    """Say whether a stage has done its work.
+
+    Examples
+    --------
+    >>> from hgru_vision.training.config import Source
+    >>> stage = Stage(sources=(Source(length=6),), images=64_000, promote_at=0.94)
+    >>> is_promoted(stage, 0.93), is_promoted(stage, 0.95)
+    (False, True)
+    """
+    return stage.promote_at is not None and accuracy >= stage.promote_at
+
+
+def at_chance(curve: Sequence[Point], evaluation_images: int) -> bool:
+    """Say whether the best of some evaluations is what guessing gives.
+
+    It is, unless its Wilson interval lies above one half; the confidence is such that the best of
+    so many guesses does so in one run of a thousand at most.
+
+    Parameters
+    ----------
+    curve
+        Evaluations on two classes of equal size.
+    evaluation_images
+        Images of each.
+
+    Examples
+    --------
+    >>> def point(accuracy):
+    ...     return Point(stage=0, batch=1, images=32, loss=0.7, accuracy=accuracy, seconds=1.0)
+    >>> at_chance([point(0.52), point(0.51)], 1000), at_chance([point(0.52), point(0.58)], 1000)
+    (True, False)
+    """
+    if not curve:
+        return False
+    best = max(point.accuracy for point in curve)
+    confidence = 1 - 2 * RARELY / len(curve)  # half of what an interval leaves out lies above
+    correct = round(best * evaluation_images)
+    return wilson_interval(correct, evaluation_images, confidence)[0] <= 0.5
+
+
+def stuck_share(rows: Iterable[Row], config: RunConfig) -> tuple[int, int]:
+    """Count the finished runs that differ from this one in their seeds alone, and the stuck ones.
+
+    Parameters
+    ----------
+    rows
+        Of the ledger.
+    config
+        Of this run.
+
+    Returns
+    -------
+    stuck, runs
+        How many of how many.
+    """
+    wanted = _protocol(config)
+    alike = [
+        row.result
+        for row in rows
+        if _protocol(row.config) == wanted and row.result.outcome == "finished"
+    ]
+    return sum(result.stuck for result in alike), len(alike)
+
+
+def stuck_message(config: RunConfig, curve: Sequence[Point], rows: Iterable[Row]) -> str:
+    """Tell a user that a run is at chance, how usual that is, and what to try."""
+    last = curve[-1]
+    stuck, runs = stuck_share(rows, config)
+    known = (
+        f"Of {runs} finished runs like it in the ledger, {stuck} ended there."
+        if runs
+        else "The ledger has no finished run like it, so how usual that is, is not known."
+    )
+    lengths = [source.length for stage in config.stages for source in stage.sources]
+    advice = [
+        "go on: from scratch, networks have left chance after hundreds of thousands of images",
+        "another --seed",
+    ]
+    if len(config.stages) == 1 and config.task.path is None:
+        shorter = f"a curriculum of shorter paths before length {max(lengths)}"
+        advice.insert(0, f"{shorter}: hgru train curriculum")
+    tries = "\n".join(f"  - {each}" for each in advice)
+    best = max(point.accuracy for point in curve)
+    return (
+        f"At chance after {last.images:,} images: loss {last.loss:.3f}, best accuracy {best:.1%} "
+        f"on {config.evaluation_images:,} held-out images. {known}\nWhat to try:\n{tries}"
+    )
+
+
+def _protocol(config: RunConfig) -> dict[str, object]:
+    """Give a configuration without what differs between repetitions of one experiment."""
+    ignored = (*WITHOUT_EFFECT, "seed", "data_seed", "stuck_after", "stop_when_stuck")
+    return {key: value for key, value in config.to_json().items() if key not in ignored}

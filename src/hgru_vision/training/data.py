@@ -1,0 +1,242 @@
+"""Images of a run: which one comes when.
+
+Image i of a stage is a pure function of (configuration, i). So a resumed run goes on with the very
+images that an uninterrupted one would have seen, and each process of several draws its own share.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
+
+from hgru_vision.data.datasets import SPLIT_SIZE, Pathfinder, Split
+from hgru_vision.data.readers import ImageDataset, StoredDataset, open_dataset
+from hgru_vision.stimuli import preset
+from hgru_vision.stimuli._types import Array
+from hgru_vision.stimuli.random import STREAM_SIZE, open_stream, uniform
+from hgru_vision.training.config import RunConfig, Source, Stage
+
+__all__ = ["Files", "Mixture", "evaluation_data", "final_data", "shuffled", "training_data"]
+
+# Stimuli use the purposes from 0; a stream with another purpose never meets theirs.
+_MIXTURE = np.uint64(16)
+
+
+class Mixture(ImageDataset):
+    """Images of several sources, item by item from one of them, or of a single source.
+
+    Parameters
+    ----------
+    sources
+        Datasets with images of one size.
+    shares
+        Of each source.
+    seed
+        Of the choice among sources and of the order of images that repeat.
+    start
+        Items count from this position of the sources' streams.
+    count
+        Number of items.
+    unique
+        Items repeat after so many, every time in a new order.
+    """
+
+    def __init__(
+        self,
+        sources: tuple[ImageDataset, ...],
+        shares: tuple[float, ...],
+        *,
+        seed: int,
+        start: int,
+        count: int,
+        unique: int | None = None,
+    ) -> None:
+        self.sources = sources
+        self.seed, self.start, self.count, self.unique = seed, start, count, unique
+        self._edges = np.cumsum(shares) / np.sum(shares)
+        sizes = [_size(source) for source in sources]
+        for size in sizes:
+            if size != sizes[0]:
+                raise ValueError(
+                    f"a mixture needs images of one size; its sources have {sizes[0][0]} x "
+                    f"{sizes[0][1]} and {size[0]} x {size[1]} pixels"
+                )
+
+    def __len__(self) -> int:
+        return self.count
+
+    def batch(self, indices: ArrayLike) -> np.ndarray:
+        """Images, uint8 (n, H, W) in 0 to 255."""
+        return self._gather("batch", indices, np.dtype(np.uint8))
+
+    def labels(self, indices: ArrayLike) -> np.ndarray:
+        """Labels, int64 (n,)."""
+        return self._gather("labels", indices, np.dtype(np.int64))
+
+    def segmentations(self, indices: ArrayLike) -> np.ndarray:
+        """Masks, uint8 (n, H, W) in {0, 1}."""
+        return self._gather("segmentations", indices, np.dtype(np.uint8))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the description of the last source."""
+        return self.sources[-1].describe()
+
+    def _gather(self, method: str, indices: ArrayLike, dtype: np.dtype[Any]) -> np.ndarray:
+        """Ask each source for its items, and put them in the order asked for."""
+        position = self._indices(indices)
+        if self.unique is not None:
+            position = shuffled(position, self.unique, self.seed)
+        position = position + self.start
+        if len(self.sources) == 1:
+            return getattr(self.sources[0], method)(position)
+        chosen = np.empty(len(position), np.int64)
+        _choose(self.seed, position, self._edges, chosen)
+        shape = (len(position), *(_size(self.sources[0]) if method != "labels" else ()))
+        values = np.empty(shape, dtype)
+        for number in np.unique(chosen):
+            places = np.flatnonzero(chosen == number)
+            values[places] = getattr(self.sources[number], method)(position[places])
+        return values
+
+
+class Files(ImageDataset):
+    """Items first to last of a stored dataset: without end in a new order each time, or once."""
+
+    def __init__(self, stored: StoredDataset, first: int, last: int, seed: int | None) -> None:
+        self.stored, self.first, self.last, self.seed = stored, first, last, seed
+
+    def __len__(self) -> int:
+        return self.last - self.first if self.seed is None else SPLIT_SIZE
+
+    def batch(self, indices: ArrayLike) -> np.ndarray:
+        """Images, uint8 (n, H, W) in 0 to 255."""
+        return self.stored.batch(self._items(indices))
+
+    def labels(self, indices: ArrayLike) -> np.ndarray:
+        """Labels, int64 (n,)."""
+        return self.stored.labels(self._items(indices))
+
+    def segmentations(self, indices: ArrayLike) -> np.ndarray:
+        """Masks, uint8 (n, H, W) in {0, 1}."""
+        return self.stored.segmentations(self._items(indices))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the description of the source that was written."""
+        return self.stored.describe()
+
+    def _items(self, indices: ArrayLike) -> np.ndarray:
+        position = self._indices(indices)
+        if self.seed is not None:
+            position = shuffled(position, self.last - self.first, self.seed)
+        return position + self.first
+
+
+def training_data(config: RunConfig, number: int) -> Mixture:
+    """Give the training images of a stage; those of a stream come in no other stage.
+
+    Examples
+    --------
+    >>> stage = Stage(sources=(Source(length=6),), images=64)
+    >>> config = RunConfig(model="hgru", stages=(stage, stage))
+    >>> first, second = training_data(config, 0), training_data(config, 1)
+    >>> np.array_equal(first.sources[0].batch([64]), second.batch([0]))
+    True
+    """
+    stage = config.stages[number]
+    before = sum(each.images for each in config.stages[:number])
+    return _mixture(config, stage, "train", before, stage.images, stage.unique)
+
+
+def evaluation_data(config: RunConfig, number: int) -> Mixture:
+    """Give the images on which a stage is evaluated."""
+    return _mixture(config, config.stages[number], "validation", 0, config.evaluation_images, None)
+
+
+def final_data(config: RunConfig) -> ImageDataset:
+    """Give the images on which the run is judged."""
+    return _open(config, config.task, "test")
+
+
+def _mixture(
+    config: RunConfig, stage: Stage, split: Split, start: int, count: int, unique: int | None
+) -> Mixture:
+    sources = tuple(_open(config, source, split) for source in stage.sources)
+    return Mixture(
+        sources, stage.shares, seed=config.data_seed, start=start, count=count, unique=unique
+    )
+
+
+def _open(config: RunConfig, source: Source, split: Split) -> ImageDataset:
+    if source.path is not None:
+        return _open_files(config, source.path, split)
+    # JSON has no tuples, which some fields of a preset are.
+    changes = {key: tuple(v) if isinstance(v, list) else v for key, v in source.changes.items()}
+    counts = {"validation": config.evaluation_images, "test": config.test_images}
+    return Pathfinder(
+        config=preset(source.preset, source.length, **changes),
+        count=counts.get(split, SPLIT_SIZE),
+        seed=config.data_seed,
+        split=split,
+        target=config.target,
+    )
+
+
+def _open_files(config: RunConfig, path: str, split: Split) -> Files:
+    stored = open_dataset(path)
+    if config.target == "segmentation" and stored.describe()["target"] != "segmentation":
+        raise ValueError(
+            f"{path} holds labels and the run's target is segmentation; write it anew with "
+            "--target segmentation"
+        )
+    held = config.evaluation_images + config.test_images
+    if len(stored) < held + config.batch:
+        raise ValueError(
+            f"{path} holds {len(stored)} images; {held} are held out (evaluation_images + "
+            f"test_images) and a batch of {config.batch} must be left to train on"
+        )
+    first_test = len(stored) - config.test_images
+    ranges = {
+        "train": (0, len(stored) - held),
+        "validation": (len(stored) - held, first_test),
+        "test": (first_test, len(stored)),
+    }
+    return Files(stored, *ranges[split], seed=config.data_seed if split == "train" else None)
+
+
+def shuffled(position: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """Give the items at positions of an endless sequence of epochs, each in an order of its own.
+
+    Examples
+    --------
+    >>> sorted(shuffled(np.arange(3, 6), 3, seed=0).tolist())
+    [0, 1, 2]
+    """
+    epochs, place = np.divmod(position, count)
+    items = np.empty_like(position)
+    for epoch in np.unique(epochs):
+        here = epochs == epoch
+        items[here] = _order(count, seed, int(epoch))[place[here]]
+    return items
+
+
+@lru_cache(maxsize=4)
+def _order(count: int, seed: int, epoch: int) -> np.ndarray:
+    # The bits of Philox are fixed for all time; the algorithm of numpy's `permutation` is not.
+    bits = np.random.Philox(key=np.array([seed, epoch], np.uint64)).random_raw(count)
+    return np.argsort(bits, kind="stable")
+
+
+@njit(cache=True)
+def _choose(seed: int, positions: Array, edges: Array, chosen: Array) -> None:
+    """Choose a source for each item; items 2j and 2j + 1, one of each class, go together."""
+    stream = np.empty(STREAM_SIZE, np.uint64)
+    for row in range(positions.size):
+        open_stream(stream, seed, positions[row] >> 1, _MIXTURE)
+        chosen[row] = min(np.searchsorted(edges, uniform(stream), side="right"), edges.size - 1)
+
+
+def _size(source: ImageDataset) -> tuple[int, int]:
+    description = source.describe()
+    return description["height"], description["width"]

@@ -1,0 +1,57 @@
+"""Where a run takes place: what its result says about the machine and the software."""
+
+import platform
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import hgru_vision
+
+__all__ = ["commit", "device_name", "peak_memory", "versions"]
+
+
+def versions() -> dict[str, str]:
+    """Name the versions of what computes.
+
+    Examples
+    --------
+    >>> sorted(versions())
+    ['hgru_vision', 'numpy', 'python', 'torch']
+    """
+    return {
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "hgru_vision": hgru_vision.__version__,
+    }
+
+
+def commit() -> str | None:
+    """Give the commit of the checkout that the package runs from; None if it is not a checkout."""
+    root = Path(hgru_vision.__file__).parents[2]
+    if not (root / ".git").exists():  # an installed package may lie inside someone's own checkout
+        return None
+    asked = ["git", "-C", str(root), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def device_name(device: torch.device) -> str:
+    """Name the device: the GPU's model, or the processor's kind and the threads in use."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
+
+
+def peak_memory(device: torch.device) -> int:
+    """Give the most bytes held so far: by tensors on a GPU, by the process on a CPU."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux kilobytes
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

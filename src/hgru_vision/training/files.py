@@ -1,0 +1,134 @@
+"""The folder of a run: its files, each of which appears whole or not at all.
+
+=====================  ==============================================================
+config.json            the `RunConfig`
+curve.jsonl            one evaluation a line
+checkpoint.pt          weights, optimiser, position and random states, to go on from
+checkpoint.previous.pt the one before
+weights.safetensors    the trained network, at the end
+result.json            the `Result`, at the end
+=====================  ==============================================================
+"""
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from hgru_vision.data.durable import flush
+from hgru_vision.training.config import WITHOUT_EFFECT, RunConfig
+from hgru_vision.training.fields import differences, to_json
+from hgru_vision.training.result import Point, Result
+
+__all__ = [
+    "CHECKPOINT",
+    "CONFIG",
+    "CURVE",
+    "PREVIOUS",
+    "RESULT",
+    "WEIGHTS",
+    "check_run",
+    "check_same",
+    "flush_names",
+    "read_config",
+    "read_result",
+    "replace_file",
+    "write_curve",
+    "write_json",
+]
+
+CONFIG, CURVE, RESULT = "config.json", "curve.jsonl", "result.json"
+CHECKPOINT, PREVIOUS = "checkpoint.pt", "checkpoint.previous.pt"
+WEIGHTS = "weights.safetensors"
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file in one step: whatever the moment of a kill, it is the old or the new one."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_bytes(content)
+    flush(partial)
+    os.replace(partial, path)
+    flush_names(path.parent)
+
+
+def flush_names(folder: Path) -> None:
+    """Force the names in a folder, new or changed, to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON for people and programs."""
+    replace_file(path, (json.dumps(value, indent=2) + "\n").encode())
+
+
+def write_curve(folder: Path, curve: Iterable[Point]) -> None:
+    """Write the learning curve, one JSON line a point."""
+    lines = "".join(json.dumps(to_json(point)) + "\n" for point in curve)
+    replace_file(folder / CURVE, lines.encode())
+
+
+def read_config(folder: Path) -> RunConfig | None:
+    """Read the configuration of a run's folder; None where there is none."""
+    value = _read_json(folder / CONFIG)
+    return None if value is None else RunConfig.from_json(value)
+
+
+def read_result(folder: Path) -> Result | None:
+    """Read the result of a run's folder; None before its end."""
+    value = _read_json(folder / RESULT)
+    return None if value is None else Result.from_json(value)
+
+
+def check_run(folder: Path, config: RunConfig, *, resume: bool) -> Result | None:
+    """Check that a run may begin or go on in a folder.
+
+    Parameters
+    ----------
+    folder
+        Of the run.
+    config
+        Of the run.
+    resume
+        Whether a run that is there may be gone on with.
+
+    Returns
+    -------
+    result or None
+        The result if the run is finished.
+    """
+    there = read_config(folder)
+    if there is not None and not resume:
+        raise FileExistsError(f"{folder} holds a run; resume it, or give another folder")
+    if there is not None:
+        check_same(there, config, folder)
+        result = read_result(folder)
+        if result is not None and result.outcome == "finished":
+            return result
+    return None
+
+
+def check_same(there: RunConfig, here: RunConfig, folder: Path) -> None:
+    """Refuse to go on with another configuration than the folder's, naming the fields."""
+    old, new = (
+        {key: value for key, value in each.to_json().items() if key not in WITHOUT_EFFECT}
+        for each in (there, here)
+    )
+    if differ := differences(old, new):
+        raise ValueError(
+            f"{folder} holds another run: {'; '.join(differ)}. Give the old values to resume, or "
+            "another folder"
+        )
+
+
+def _read_json(path: Path) -> Any:
+    if not path.exists():
+        return None
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON ({error}); remove it to do without it") from None

@@ -1,0 +1,195 @@
+"""What a run holds between its start, or its checkpoint, and its end."""
+
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hgru_vision.data.readers import ImageDataset
+from hgru_vision.training.ahead import Ahead
+from hgru_vision.training.checkpoint import build, load_checkpoint, save_checkpoint
+from hgru_vision.training.config import RunConfig
+from hgru_vision.training.curriculum import Row, at_chance, is_promoted, stuck_message
+from hgru_vision.training.data import final_data, training_data
+from hgru_vision.training.display import Display
+from hgru_vision.training.distributed import Group
+from hgru_vision.training.files import CONFIG, write_curve, write_json
+from hgru_vision.training.outcome import DivergedError, conclude, measure, record_divergence
+from hgru_vision.training.position import Position
+from hgru_vision.training.result import Point, Result
+from hgru_vision.training.step import Step
+
+__all__ = ["Session"]
+
+
+class Session:
+    """A network in training: its step, its place in the data, its losses and its clock.
+
+    Parameters
+    ----------
+    config
+        Of the run.
+    folder
+        For its files.
+    group
+        The processes that share it.
+    ledger
+        Earlier runs.
+    """
+
+    def __init__(
+        self, config: RunConfig, folder: Path, group: Group, ledger: Sequence[Row]
+    ) -> None:
+        self.config, self.folder, self.group, self.ledger = config, folder, group, ledger
+        self.share = group.share(config.batch)
+        self.step = Step(build(config), config, group)
+        self.position = Position()
+        # Since the last evaluation. They stay on the device until someone asks.
+        self.losses = torch.zeros(config.evaluate_every, device=group.device)
+
+    def start(self, display: Display) -> None:
+        """Begin, or go on from the folder's checkpoint."""
+        self.display = display
+        state = load_checkpoint(self.folder, self.config)
+        if state is not None:
+            self._load(state)
+        if self.group.leads:
+            write_json(self.folder / CONFIG, self.config.to_json())
+            write_curve(self.folder, self.position.curve)
+        if self.group.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.group.device)
+        self._clock = self._shown = time.perf_counter()
+        self._shown_images = self._images()
+
+    def keep(self, loss: Tensor) -> None:
+        """Count a batch and keep its loss; look at it where that makes nobody wait."""
+        position = self.position
+        self.losses[position.batch % self.config.evaluate_every].copy_(loss)
+        position.batch += 1
+        position.batches += 1
+        on_cpu = self.group.device.type == "cpu"
+        if on_cpu and not loss.isfinite():
+            self.read_losses()
+        if self.display.due():
+            last = float(self.read_losses()[-1])
+            now = time.perf_counter()
+            rate = (self._images() - self._shown_images) / (now - self._shown)
+            self._shown, self._shown_images = now, self._images()
+            self.display.loss(position.stage, self._images(), last, rate)
+
+    def read_losses(self) -> Tensor:
+        """Give the losses since the last evaluation; refuse to go on if one is not finite."""
+        position = self.position
+        pending = (position.batch - 1) % self.config.evaluate_every + 1
+        losses = self.losses[:pending].cpu()
+        bad = (~losses.isfinite()).nonzero()
+        if len(bad):
+            self._diverge(position.batches - pending + int(bad[0]) + 1, float(losses[bad[0]]))
+        return losses
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether the run ends because it is stuck."""
+        return self.position.told_stuck and self.config.stop_when_stuck
+
+    def evaluate(self, data: ImageDataset, held_out: ImageDataset) -> None:
+        """Add a point to the learning curve, and see whether the stage is over."""
+        position = self.position
+        loss = self.read_losses().double().mean() / self.group.size
+        correct, count = self._measure(data, held_out)
+        self.count_time()
+        point = Point(
+            stage=position.stage,
+            batch=position.batches,
+            images=self._images(),
+            loss=float(self.group.sum(loss)),
+            accuracy=correct / count,
+            seconds=position.seconds,
+        )
+        position.curve.append(point)
+        if self.group.leads:
+            write_curve(self.folder, position.curve)
+        self.display.point(point)
+        self._look_for_stuck()
+        stage = self.config.stages[position.stage]
+        position.passed = is_promoted(stage, point.accuracy) or self.gave_up
+
+    def next_stage(self) -> None:
+        """Go on to the next stage, with the weights and the optimiser as they are."""
+        position, stage = self.position, self.config.stages[self.position.stage]
+        self.display.skip(stage.images - position.batch * self.config.batch)
+        position.stage, position.batch, position.passed = position.stage + 1, 0, False
+
+    def finish(self) -> Result:
+        """Judge the network on its task and write the result."""
+        position = self.position
+        data = training_data(self.config, position.stage)
+        correct, count = self._measure(data, final_data(self.config))
+        self.count_time()
+        return conclude(self.step, self.group, self.folder, position, correct, count)
+
+    def count_time(self, ahead: Ahead | None = None) -> None:
+        """Count the time since the last count: as training, if it is from `ahead` that images came.
+
+        A GPU is waited for, so that the time is its own.
+        """
+        if self.group.device.type == "cuda":
+            torch.cuda.synchronize(self.group.device)
+        now = time.perf_counter()
+        elapsed, self._clock = now - self._clock, now
+        self.position.seconds += elapsed
+        if ahead is not None:
+            self.position.training += elapsed
+            self.position.waiting += ahead.waiting
+            ahead.waiting = 0.0
+
+    def save(self) -> None:
+        """Write a checkpoint, unless the weights are no good any more."""
+        pending = self.position.batch % self.config.evaluate_every
+        if pending:
+            self.read_losses()
+        if not all(value.isfinite().all() for value in self.step.network.parameters()):
+            self._diverge(self.position.batches, math.nan)
+        if self.group.leads:
+            state = {
+                **self.step.state(),
+                "position": self.position.to_json(),
+                "losses": self.losses[:pending],
+                "random": torch.get_rng_state(),
+            }
+            if self.group.device.type == "cuda":
+                state["cuda_random"] = torch.cuda.get_rng_state(self.group.device)
+            save_checkpoint(self.folder, self.config, state)
+        self.count_time()
+
+    def _load(self, state: dict[str, Any]) -> None:
+        self.step.load(state)
+        self.position = Position.from_json(state["position"])
+        self.losses[: len(state["losses"])] = state["losses"].to(self.losses.device)
+        torch.set_rng_state(state["random"])
+        if "cuda_random" in state and self.group.device.type == "cuda":
+            torch.cuda.set_rng_state(state["cuda_random"], self.group.device)
+
+    def _measure(self, data: ImageDataset, judged: ImageDataset) -> tuple[int, int]:
+        return measure(self.step, self.group, data, judged, last=self.position.batch)
+
+    def _look_for_stuck(self) -> None:
+        config, position = self.config, self.position
+        if config.stuck_after is None or self._images() < config.stuck_after:
+            return
+        if config.target == "label" and at_chance(position.curve, config.evaluation_images):
+            if not position.told_stuck:
+                self.display.say(stuck_message(config, position.curve, self.ledger))
+            position.told_stuck = True
+
+    def _diverge(self, batch: int, loss: float) -> None:
+        self.count_time()
+        record_divergence(self.step, self.group, self.folder, self.position)
+        raise DivergedError.at(batch, loss, self.config, self.folder)
+
+    def _images(self) -> int:
+        return self.position.batches * self.config.batch

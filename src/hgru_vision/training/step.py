@@ -1,0 +1,174 @@
+"""One step of training: forward, loss, backward, Adam. And how precisely, and how recorded."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hgru_vision.training.config import RunConfig
+from hgru_vision.training.distributed import Group, synchronise
+
+__all__ = ["Step", "arithmetic"]
+
+WARM_UP = 3  # steps before a graph is recorded, as torch's documentation asks for
+
+
+class Step:
+    """A step of Adam on a batch.
+
+    Parameters
+    ----------
+    network
+        To be trained; moved to the device.
+    config
+        Of the run.
+    group
+        The processes that share every batch.
+
+    Examples
+    --------
+    >>> from hgru_vision.training.config import Source, Stage
+    >>> config = RunConfig(model="hgru", stages=(Stage(sources=(Source(),), images=32),))
+    >>> network = nn.Sequential(nn.Flatten(), nn.Linear(64, 2))
+    >>> step = Step(network, config, Group(rank=0, size=1, device=torch.device("cpu")))
+    >>> loss = step(torch.zeros(4, 8, 8, dtype=torch.uint8), torch.tensor([0, 1, 0, 1]))
+    >>> loss.shape
+    torch.Size([])
+    """
+
+    def __init__(self, network: nn.Module, config: RunConfig, group: Group) -> None:
+        device = group.device
+        if config.cuda_graph and device.type != "cuda":
+            raise ValueError(f"cuda_graph needs a GPU; this run is on the {device.type}")
+        if config.cuda_graph and group.size > 1:
+            raise ValueError(
+                f"cuda_graph is for a single process; this run has {group.size} of them"
+            )
+        self.config, self.device = config, device
+        self.network = network.to(device)
+        if config.channels_last:
+            self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.optimiser = torch.optim.Adam(
+            self.network.parameters(),
+            lr=config.learning_rate,
+            fused=device.type == "cuda",
+            capturable=config.cuda_graph,
+        )
+        self._forward: nn.Module = self.network
+        if group.size > 1:
+            synchronise(self.network)
+            self._forward = nn.parallel.DistributedDataParallel(self.network)
+        if config.compile:
+            self._forward = torch.compile(self._forward)  # type: ignore[assignment]
+        self._recorded: _Recorded | None = None
+
+    def __call__(self, images: Tensor, target: Tensor) -> Tensor:
+        """Take the step; give the loss before it, without waiting for the device.
+
+        Shape
+        -----
+        images : uint8 (B, H, W); target : int64 (B,) or uint8 (B, H, W)
+        """
+        if not self.config.cuda_graph:
+            return self._step(images, target)
+        if self._recorded is None:
+            self._recorded = _Recorded(self, images, target)
+        return self._recorded(images, target)
+
+    def prepare(self, images: Tensor) -> Tensor:
+        """Make bytes what the network takes: (B, 1, H, W) in [0, 1]."""
+        prepared = images.unsqueeze(1).float().div_(255)
+        if self.config.channels_last:
+            prepared = prepared.to(memory_format=torch.channels_last)
+        return prepared
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """Give the context of the forward pass."""
+        if self.config.precision != "bfloat16":
+            return nullcontext()
+        return torch.autocast(self.device.type, torch.bfloat16)
+
+    def state(self) -> dict[str, Any]:
+        """Give what a checkpoint needs."""
+        return {"network": self.network.state_dict(), "optimiser": self.optimiser.state_dict()}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.network.load_state_dict(state["network"])
+        self.optimiser.load_state_dict(state["optimiser"])
+
+    def _step(self, images: Tensor, target: Tensor) -> Tensor:
+        with self.autocast():
+            logits = self._forward(self.prepare(images))
+        loss = F.cross_entropy(logits.float(), target.long())
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        if self.config.clip is not None:
+            nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip)
+        self.optimiser.step()
+        return loss.detach()
+
+
+class _Recorded:
+    """A step recorded as one CUDA graph, which is replayed on each batch."""
+
+    def __init__(self, step: Step, images: Tensor, target: Tensor) -> None:
+        self.images, self.target = images.clone(), target.clone()
+        with _unchanged(step):
+            side = torch.cuda.Stream(step.device)
+            side.wait_stream(torch.cuda.current_stream(step.device))
+            with torch.cuda.stream(side):
+                for _ in range(WARM_UP):
+                    step._step(self.images, self.target)
+            torch.cuda.current_stream(step.device).wait_stream(side)
+        step.optimiser.zero_grad(set_to_none=True)
+        self.graph = torch.cuda.CUDAGraph()
+        # Another thread pins memory meanwhile, which is no part of the graph.
+        with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
+            self.loss = step._step(self.images, self.target)
+
+    def __call__(self, images: Tensor, target: Tensor) -> Tensor:
+        self.images.copy_(images)
+        self.target.copy_(target)
+        self.graph.replay()
+        return self.loss
+
+
+@contextmanager
+def _unchanged(step: Step) -> Iterator[None]:
+    """Put weights, statistics and the optimiser back afterwards, into the same memory."""
+    weights = {name: value.clone() for name, value in step.network.state_dict().items()}
+    moments = {
+        parameter: {name: value.clone() for name, value in state.items()}
+        for parameter, state in step.optimiser.state.items()
+    }
+    yield
+    step.network.load_state_dict(weights)
+    for parameter, state in step.optimiser.state.items():
+        for name, value in state.items():
+            if parameter in moments:
+                value.copy_(moments[parameter][name])
+            else:
+                value.zero_()
+
+
+@contextmanager
+def arithmetic(config: RunConfig, device: torch.device) -> Iterator[None]:
+    """Set torch's switches for the precision asked for, and its random state, for a while."""
+    cuda = device.type == "cuda"
+    with torch.random.fork_rng([device] if cuda else []):
+        torch.manual_seed(config.seed)
+        if not cuda:
+            yield
+            return
+        matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+        before = matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark
+        matmul.allow_tf32 = cudnn.allow_tf32 = config.precision != "float32"
+        cudnn.benchmark = True  # a run has one size of image
+        try:
+            yield
+        finally:
+            matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark = before

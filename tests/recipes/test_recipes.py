@@ -1,0 +1,96 @@
+import subprocess
+import sys
+
+import pytest
+
+from hgru_vision.models.catalogue import CATALOGUE
+from hgru_vision.papers import linsley2018
+from hgru_vision.recipes import RECIPES, find_recipe, make_run
+from hgru_vision.recipes.curriculum import curriculum
+from hgru_vision.recipes.paper import paper
+from hgru_vision.recipes.screen import screen
+from hgru_vision.training.config import RunConfig
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_is_a_complete_run(name):
+    run = make_run(name, seed=3)
+    assert (run.recipe, run.seed) == (name, 3)
+    assert RunConfig.from_json(run.to_json()) == run
+
+
+def test_the_papers_protocol_is_the_papers():
+    run = paper()
+    assert (run.learning_rate, run.batch, run.clip) == (1e-3, 32, None)
+    assert (run.evaluate_every, run.test_images) == (1000, 100_000)
+    (stage,) = run.stages
+    assert (stage.images, stage.unique, stage.promote_at) == (1_800_000, 900_000, None)
+    for name, entry in CATALOGUE.items():
+        if entry.family in ("residual", "per-pixel"):
+            assert paper(model=name).stages[0].images == 3_600_000
+    with pytest.raises(ValueError, match="no model 'hgruu'; 'hgru models' lists them"):
+        paper(model="hgruu")
+
+
+@pytest.mark.parametrize(
+    ("length", "lengths"), [(6, [6]), (9, [6, 9]), (14, [6, 9, 14]), (20, [6, 9, 14, 20]), (4, [4])]
+)
+def test_a_curriculum_goes_up_to_the_length(length, lengths):
+    run = curriculum(length=length, preset="matched")
+    assert [stage.sources[0].length for stage in run.stages] == lengths
+    assert all(stage.promote_at for stage in run.stages[:-1])
+    assert run.stages[-1].promote_at is None
+    assert run.task.preset == "matched"
+
+
+def test_a_curriculum_is_less_than_a_quarter_of_the_papers_images():
+    assert sum(stage.images for stage in curriculum().stages) <= 400_000
+
+
+def test_a_screen_shows_all_networks_the_same_images():
+    runs = [screen(model=model).to_json() for model in ("hgru", "resnet18")]
+    assert {key for key in runs[0] if runs[0][key] != runs[1][key]} == {"model"}
+    assert all(stage.promote_at is None for stage in screen().stages)
+    assert set(linsley2018.PATH_LENGTHS) == {s.sources[0].length for s in screen().stages}
+
+
+OWN = """
+from hgru_vision.training.config import RunConfig, Source, Stage
+
+def mine(*, seed=0):
+    stage = Stage(sources=(Source(length=6),), images=64)
+    return RunConfig(recipe="mine", model="gru", stages=(stage,), seed=seed)
+
+def wrong():
+    return 3
+
+number = 3
+"""
+
+
+def test_a_users_own_recipe(tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text(OWN)
+    assert make_run(f"{file}:mine", seed=4).seed == 4
+    with pytest.raises(TypeError, match="the recipe mine takes no length; it takes seed"):
+        make_run(f"{file}:mine", length=4)
+    with pytest.raises(TypeError, match="the recipe wrong returned int, not a RunConfig"):
+        make_run(f"{file}:wrong")
+    for name in ("number", "nothing"):
+        with pytest.raises(ValueError, match=f"own.py defines no function '{name}'"):
+            find_recipe(f"{file}:{name}")
+    with pytest.raises(FileNotFoundError, match=r"no file gone\.py"):
+        find_recipe("gone.py:mine")
+
+
+def test_an_unknown_recipe_gets_the_nearest():
+    with pytest.raises(ValueError) as error:
+        find_recipe("curiculum")
+    assert "no recipe 'curiculum' (there are paper, curriculum, screen, quick" in str(error.value)
+    assert "did you mean 'curriculum'?" in str(error.value)
+
+
+def test_a_recipe_needs_no_torch():
+    code = "import sys, hgru_vision.recipes; print('torch' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout == "False\n"

@@ -1,0 +1,92 @@
+import json
+
+import pytest
+import torch
+
+from hgru_vision.training.checkpoint import (
+    CheckpointError,
+    build,
+    load_checkpoint,
+    load_run,
+    save_checkpoint,
+)
+from hgru_vision.training.files import write_json
+
+
+def save(folder, config, number):
+    save_checkpoint(folder, config, {"number": number, "network": build(config).state_dict()})
+
+
+def test_the_newest_is_read_and_the_one_before_kept(tiny, tmp_path):
+    assert load_checkpoint(tmp_path) is None
+    for number in range(3):
+        save(tmp_path, tiny(), number)
+        assert load_checkpoint(tmp_path, tiny())["number"] == number
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "checkpoint.previous.pt",
+        "checkpoint.pt",
+    ]
+    (tmp_path / "checkpoint.pt").unlink()
+    assert load_checkpoint(tmp_path)["number"] == 1
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "flipped"])
+def test_a_damaged_one_falls_back_and_says_so(tiny, tmp_path, capsys, damage):
+    save(tmp_path, tiny(), 0)
+    save(tmp_path, tiny(), 1)
+    newest = tmp_path / "checkpoint.pt"
+    content = bytearray(newest.read_bytes())
+    middle = len(content) // 2
+    content[middle] ^= 0xFF
+    damaged = {"truncated": content[:middle], "empty": b"", "flipped": content}[damage]
+    newest.write_bytes(bytes(damaged))
+    assert load_checkpoint(tmp_path)["number"] == 0
+    note = " ".join(capsys.readouterr().err.split())
+    assert "checkpoint.pt is truncated or damaged" in note
+    assert "going on from checkpoint.previous.pt" in note
+
+
+def test_no_whole_one_is_an_error_that_names_the_file(tiny, tmp_path):
+    save(tmp_path, tiny(), 0)
+    (tmp_path / "checkpoint.pt").write_bytes(b"PK")
+    with pytest.raises(CheckpointError) as error:
+        load_checkpoint(tmp_path)
+    assert f"{tmp_path / 'checkpoint.pt'} is truncated or damaged" in str(error.value)
+    assert "no whole checkpoint is left: start again in another folder" in str(error.value)
+
+
+def test_a_pickle_is_not_opened(tiny, tmp_path):
+    torch.save({"config": tiny()}, tmp_path / "checkpoint.pt")
+    with pytest.raises(CheckpointError, match="truncated or damaged"):
+        load_checkpoint(tmp_path)
+
+
+def test_another_configuration_is_refused(tiny, tmp_path):
+    save(tmp_path, tiny(), 0)
+    with pytest.raises(ValueError, match=r"holds another run: clip: 1\.0 there, None here"):
+        load_checkpoint(tmp_path, tiny(clip=None))
+
+
+def test_images_of_another_generator_are_refused(tiny, tmp_path, monkeypatch):
+    save(tmp_path, tiny(), 0)
+    monkeypatch.setattr("hgru_vision.training.checkpoint.GENERATOR_VERSION", 99)
+    with pytest.raises(ValueError, match="images of generator version 1, this is version 99"):
+        load_checkpoint(tmp_path, tiny())
+
+
+def test_a_run_that_goes_on_is_loaded_from_its_checkpoint(tiny, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"is no run's folder: it has no config\.json"):
+        load_run(tmp_path)
+    write_json(tmp_path / "config.json", tiny().to_json())
+    with pytest.raises(FileNotFoundError, match=r"has neither weights\.safetensors nor checkpoint"):
+        load_run(tmp_path)
+    save(tmp_path, tiny(), 0)
+    network, config = load_run(tmp_path)
+    assert config == tiny()
+    assert not network.training
+
+
+def test_a_configuration_that_is_no_json_is_named(tiny, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(tiny().to_json())[:-5])
+    with pytest.raises(ValueError, match=r"config\.json is not JSON .* remove it to do without"):
+        load_run(tmp_path)

@@ -1,0 +1,96 @@
+from dataclasses import replace
+
+import pytest
+
+from hgru_vision.training.config import RunConfig, Source, Stage
+
+
+def run(**changes):
+    stage = Stage(sources=(Source(length=6),), images=64_000)
+    return RunConfig(**({"model": "hgru", "stages": (stage,)} | changes))
+
+
+def test_the_hash_is_of_what_changes_the_result():
+    assert run().hash == run(recipe="other", checkpoint_every=7).hash
+    others = [
+        run(model="gru"),
+        run(seed=1),
+        run(data_seed=1),
+        run(options={"timesteps": 4}),
+        run(clip=5.0),
+        run(precision="tf32"),
+        run(stages=(Stage(sources=(Source(length=9),), images=64_000),)),
+    ]
+    assert len({each.hash for each in (run(), *others)}) == len(others) + 1
+
+
+def test_a_default_that_changes_would_change_what_old_hashes_mean():
+    assert run().hash == "68070ace5435da56"
+
+
+def test_tuples_in_changes_survive_json():
+    source = Source(preset="lra-128", changes={"margins": (2, 3)})
+    config = run(stages=(Stage(sources=(source,), images=64),))
+    assert RunConfig.from_json(config.to_json()) == config
+
+
+def test_the_task_is_the_last_source_of_the_last_stage():
+    first = Stage(sources=(Source(length=6),), images=64)
+    last = Stage(sources=(Source(length=9), Source(length=14)), images=64)
+    config = run(stages=(first, last))
+    assert config.task.length == 14
+    assert config.task.name == "paper-14"
+    assert Source(path="files").name == "files"
+
+
+def test_shares_are_equal_unless_given():
+    assert Stage(sources=(Source(), Source()), images=1).shares == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Source(length=0), "length must be 1 or more; got 0"),
+        (lambda: Stage(sources=(), images=1), "sources is empty; a stage needs one or more"),
+        (
+            lambda: Stage(sources=(Source(),), shares=(1, 2), images=1),
+            "shares has 2 of 1 sources",
+        ),
+        (
+            lambda: Stage(sources=(Source(),), shares=(0,), images=1),
+            "shares must be greater than 0; got 0",
+        ),
+        (lambda: Stage(sources=(Source(),), images=0), "images must be 1 or more; got 0"),
+        (
+            lambda: Stage(sources=(Source(),), images=1, unique=0),
+            "unique must be 1 or more; got 0",
+        ),
+        (
+            lambda: Stage(sources=(Source(),), images=1, promote_at=1.5),
+            "promote_at must be above 0 and at most 1; got 1.5",
+        ),
+        (lambda: run(stages=()), "stages is empty; a run needs one or more"),
+        (lambda: run(batch=0), "batch must be 1 or more; got 0"),
+        (lambda: run(checkpoint_every=0), "checkpoint_every must be 1 or more; got 0"),
+        (lambda: run(seed=-1), "seed must be 0 or more; got -1"),
+        (lambda: run(learning_rate=0), "learning_rate must be greater than 0; got 0.0"),
+        (lambda: run(clip=-1), "clip must be greater than 0; got -1.0"),
+        (
+            lambda: run(batch=64_001),
+            "stages[0].images must be a batch, 64001, or more; got 64000",
+        ),
+        (
+            lambda: run(stop_when_stuck=True),
+            "stop_when_stuck needs stuck_after, a number of images",
+        ),
+    ],
+)
+def test_what_cannot_be_run_is_refused(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert message == str(error.value)
+
+
+def test_a_wrong_type_is_refused_at_once():
+    with pytest.raises(TypeError, match="batch must be a whole number; got '32'"):
+        replace(run(), batch="32")

@@ -1,0 +1,72 @@
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from hgru_vision.training.config import RunConfig, Source, Stage
+from hgru_vision.training.curriculum import at_chance, stuck_message, stuck_share
+from hgru_vision.training.result import Point, Result
+
+CONFIG = RunConfig(
+    model="hgru", stages=(Stage(sources=(Source(),), images=64_000),), evaluation_images=1000
+)
+
+
+def points(*accuracies):
+    return [
+        Point(stage=0, batch=i, images=32 * i, loss=0.693, accuracy=accuracy, seconds=1.0)
+        for i, accuracy in enumerate(accuracies, 1)
+    ]
+
+
+@dataclass
+class Row:
+    config: RunConfig
+    result: Result
+
+
+def row(config=CONFIG, *, stuck=False, outcome="finished"):
+    result = Result(
+        outcome=outcome, accuracy=0.5, correct=1, test_images=2, alc=None, stuck=stuck, curve=(),
+        images=1, seconds=1.0, images_per_second=1.0, waiting=0.0, peak_memory=1, parameters=1,
+        device="cpu", versions={},
+    )  # fmt: skip
+    return Row(config, result)
+
+
+def test_guessing_is_rarely_taken_for_learning():
+    draw = np.random.default_rng(0)
+    runs = draw.binomial(1000, 0.5, size=(2000, 20)) / 1000
+    learnt = [not at_chance(points(*run), 1000) for run in runs]
+    assert np.mean(learnt) <= 0.003
+    assert not at_chance(points(0.5, 0.6), 1000)
+    assert not at_chance([], 1000)
+
+
+def test_runs_alike_but_for_their_seeds_are_counted():
+    rows = [
+        row(stuck=True),
+        row(replace(CONFIG, seed=1, recipe="other", stuck_after=1)),
+        row(replace(CONFIG, data_seed=2), stuck=True),
+        row(replace(CONFIG, model="gru"), stuck=True),
+        row(replace(CONFIG, clip=5.0), stuck=True),
+        row(stuck=True, outcome="diverged"),
+    ]
+    assert stuck_share(rows, CONFIG) == (2, 3)
+    assert stuck_share([], CONFIG) == (0, 0)
+
+
+def test_the_message_tells_how_usual_it_is_and_what_to_try():
+    text = stuck_message(CONFIG, points(0.51, 0.49), [row(stuck=True), row()])
+    assert "At chance after 64 images: loss 0.693, best accuracy 51.0% on 1,000" in text
+    assert "Of 2 finished runs like it in the ledger, 1 ended there." in text
+    assert "a curriculum of shorter paths before length 14: hgru train curriculum" in text
+    assert "another --seed" in text
+
+
+@pytest.mark.parametrize("path", ["files", None])
+def test_no_curriculum_is_advised_where_there_is_one_or_none_can_be(path):
+    stage = Stage(sources=(Source(path=path),), images=64)
+    stages = (stage,) if path else (stage, stage)
+    text = stuck_message(replace(CONFIG, stages=stages), points(0.5), [])
+    assert "hgru train curriculum" not in text

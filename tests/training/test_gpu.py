@@ -1,0 +1,70 @@
+"""What needs a GPU: recorded steps, precisions, and a run from its start to its resume."""
+
+from copy import deepcopy
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from hgru_vision.training.checkpoint import build
+from hgru_vision.training.distributed import Group
+from hgru_vision.training.loop import train
+from hgru_vision.training.step import Step, arithmetic
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture
+def group():
+    return Group(rank=0, size=1, device=torch.device("cuda", 0))
+
+
+def batches(count):
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(count):
+        images = torch.randint(0, 256, (8, 32, 32), generator=generator, dtype=torch.uint8)
+        yield images.cuda(), (torch.arange(8) % 2).cuda()
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_a_recorded_step_is_the_step(tiny, group, compile):
+    losses = {}
+    for graph in (False, True):
+        config = tiny(cuda_graph=graph, compile=compile and graph)
+        with arithmetic(config, group.device):
+            step = Step(build(config), config, group)
+            losses[graph] = torch.stack([step(*batch).clone() for batch in batches(6)])
+    torch.testing.assert_close(losses[True], losses[False], rtol=1e-3, atol=1e-3)
+
+
+def test_a_recorded_step_goes_on_from_its_state(tiny, group):
+    config = tiny(cuda_graph=True)
+    with arithmetic(config, group.device):
+        one, other = (Step(build(config), config, group) for _ in range(2))
+        for batch in batches(3):
+            one(*batch)
+        other.load(deepcopy(one.state()))
+        for batch in batches(3):
+            torch.testing.assert_close(one(*batch), other(*batch), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("precision", ["float32", "tf32", "bfloat16"])
+def test_precisions_train_and_the_switches_are_put_back(tiny, tmp_path, precision):
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark
+    result = train(tiny(precision=precision), tmp_path, progress=False)
+    assert result.outcome == "finished"
+    assert result.peak_memory > 0
+    assert (matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark) == before
+
+
+@pytest.mark.parametrize("graph", [False, True])
+def test_stopped_and_resumed_it_ends_the_same(tiny, tmp_path, graph):
+    config = tiny(cuda_graph=graph)
+    train(config, tmp_path / "whole", progress=False)
+    for _ in range(12):
+        train(config, tmp_path / "parts", resume=True, progress=False, budget=0)
+    train(config, tmp_path / "parts", resume=True, progress=False)
+    whole, parts = (load_file(tmp_path / n / "weights.safetensors") for n in ("whole", "parts"))
+    for key in whole:
+        torch.testing.assert_close(whole[key], parts[key], rtol=1e-2, atol=1e-3)

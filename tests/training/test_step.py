@@ -1,0 +1,87 @@
+from copy import deepcopy
+
+import pytest
+import torch
+from torch import nn
+
+from hgru_vision.training.checkpoint import build
+from hgru_vision.training.distributed import Group
+from hgru_vision.training.step import Step, arithmetic
+
+CPU = torch.device("cpu")
+ALONE = Group(rank=0, size=1, device=CPU)
+
+
+@pytest.fixture
+def batch():
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randint(0, 256, (8, 32, 32), generator=generator, dtype=torch.uint8)
+    return images, torch.arange(8) % 2
+
+
+def test_a_step_is_adam_on_the_clipped_gradient_of_the_cross_entropy(tiny, batch):
+    config = tiny(clip=0.01)
+    step, network = Step(build(config), config, ALONE), build(config)
+    adam = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
+    for _ in range(3):
+        loss = step(*batch)
+        expected = nn.functional.cross_entropy(network(batch[0][:, None] / 255), batch[1])
+        adam.zero_grad()
+        expected.backward()
+        nn.utils.clip_grad_norm_(network.parameters(), 0.01)
+        adam.step()
+        assert torch.equal(loss, expected.detach())
+        assert not loss.requires_grad
+    for key, value in network.state_dict().items():
+        assert torch.equal(step.network.state_dict()[key], value)
+
+
+def test_without_a_clip_the_gradient_stays(tiny, batch, monkeypatch):
+    monkeypatch.setattr(nn.utils, "clip_grad_norm_", None)
+    Step(build(tiny()), tiny(clip=None), ALONE)(*batch)
+
+
+def test_a_step_goes_on_from_its_state(tiny, batch):
+    one, other = (Step(build(tiny(seed=seed)), tiny(), ALONE) for seed in (0, 1))
+    one(*batch)
+    other.load(deepcopy(one.state()))
+    assert torch.equal(one(*batch), other(*batch))
+    assert torch.equal(one(*batch), other(*batch))
+
+
+def test_a_graph_needs_one_process_with_a_gpu(tiny):
+    config = tiny(cuda_graph=True)
+    with pytest.raises(ValueError, match="cuda_graph needs a GPU; this run is on the cpu"):
+        Step(build(config), config, ALONE)
+    two = Group(rank=0, size=2, device=torch.device("cuda"))
+    with pytest.raises(ValueError, match="cuda_graph is for a single process; this run has 2"):
+        Step(build(config), config, two)
+
+
+def test_compiled_it_is_the_same_step(tiny, batch, monkeypatch):
+    compiled = []
+    monkeypatch.setattr(torch, "compile", lambda module: compiled.append(module) or module)
+    step = Step(build(tiny()), tiny(compile=True), ALONE)
+    step(*batch)
+    assert compiled == [step.network]
+    assert not any("_orig_mod" in key for key in step.state()["network"])
+
+
+def test_precision_is_a_matter_of_the_forward_pass(tiny, batch):
+    losses = {
+        precision: Step(build(tiny()), tiny(precision=precision), ALONE)(*batch)
+        for precision in ("float32", "tf32", "bfloat16")
+    }
+    assert torch.equal(losses["float32"], losses["tf32"])  # on a CPU
+    assert losses["bfloat16"] != losses["float32"]
+    torch.testing.assert_close(losses["bfloat16"], losses["float32"], rtol=0.1, atol=0.1)
+
+
+def test_random_numbers_of_a_run_are_its_own(tiny):
+    before = torch.get_rng_state()
+    drawn = []
+    for _ in range(2):
+        with arithmetic(tiny(), CPU):
+            drawn.append(torch.rand(3))
+    assert torch.equal(*drawn)
+    assert torch.equal(torch.get_rng_state(), before)
