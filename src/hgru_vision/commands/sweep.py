@@ -1,0 +1,104 @@
+"""hgru sweep: the runs of a grid, as many as the time allows, and their ledger."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from rich.console import Console
+
+from hgru_vision.commands.options import parse_duration
+from hgru_vision.sweeps.grid import load_grid
+from hgru_vision.sweeps.launch import Launcher, Outcome
+from hgru_vision.sweeps.launch import sweep as run_sweep
+from hgru_vision.sweeps.local import local_launcher
+from hgru_vision.sweeps.ray_launch import ray_launcher
+from hgru_vision.sweeps.status import status_table
+
+
+def sweep(
+    grid: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GRID")],
+    on: Literal["local", "ray"] = "local",
+    budget: str | None = None,
+    out: Path = Path("runs"),
+    ledger: Path | None = None,
+    workers: int | None = None,
+    address: str | None = None,
+    cpus_per_run: float | None = None,
+    gpus_per_run: float | None = None,
+) -> None:
+    """Run what is missing of a grid, in order, inside a time budget; the same command goes on.
+
+    A run whose row is in the ledger is done. One that the budget stops leaves a checkpoint. One
+    that fails does not stop the others: its error is told at the end, and the exit status is 1.
+
+    Example: hgru sweep tiny --budget 9m --out runs --ledger results/tiny.jsonl
+
+    Parameters
+    ----------
+    grid
+        tiny, recurrent, networks, ... (see docs/sweeps.md), or FILE.py:FUNCTION, a function without
+        arguments that returns RunConfigs.
+    on
+        This machine, or a Ray cluster.
+    budget
+        Stop after this time, such as 90s, 9m or 2h; 0s only tells where the sweep stands.
+    out
+        Folder for the runs' folders; for a cluster, on storage that all its nodes share.
+    ledger
+        File that gets a row for each run that ends; results/GRID.jsonl if not given.
+    workers
+        Runs at a time on this machine, one if not given. More share its GPU, or take its GPUs in
+        turn.
+    address
+        Of a running Ray cluster, such as auto; Ray is started on this machine if not given.
+    cpus_per_run
+        Cores that a run takes on a Ray cluster, one if not given.
+    gpus_per_run
+        GPUs that a run takes on a Ray cluster, such as 0.25; 1 where there are any if not given.
+    """
+    configs = load_grid(grid)
+    seconds = None if budget is None else parse_duration(budget)
+    for_local = {"workers": workers}
+    for_ray = {"address": address, "cpus_per_run": cpus_per_run, "gpus_per_run": gpus_per_run}
+    launcher: Launcher
+    if on == "local":
+        launcher = local_launcher(**_given(for_local, others=for_ray, place="--on ray"))
+    else:
+        launcher = ray_launcher(**_given(for_ray, others=for_local, place="--on local"))
+    ledger = Path("results") / f"{_name(grid)}.jsonl" if ledger is None else ledger
+    console = Console()
+
+    def report(outcome: Outcome) -> None:
+        console.print(_line(outcome), highlight=False, markup=False)
+
+    outcomes = run_sweep(configs, launcher, out=out, ledger=ledger, budget=seconds, report=report)
+    console.print(status_table(outcomes))
+    console.print(f"ledger: {ledger}; runs: {out}", highlight=False)
+    if any(outcome.state == "failed" for outcome in outcomes):
+        raise SystemExit(1)
+
+
+def _given(flags: dict[str, Any], *, others: dict[str, Any], place: str) -> dict[str, Any]:
+    """Pick the flags that were given; refuse those which are for the other place."""
+    for name, value in others.items():
+        if value is not None:
+            raise ValueError(f"--{name.replace('_', '-')} is for {place}")
+    return {name: value for name, value in flags.items() if value is not None}
+
+
+def _name(grid: str) -> str:
+    """Name a ledger after its grid: ``tiny``, or the function of ``mine.py:tiny``."""
+    return grid.rpartition(":")[2]
+
+
+def _line(outcome: Outcome) -> str:
+    """Tell what became of a run in one line."""
+    line = f"{outcome.job.name}: {outcome.state}"
+    result = outcome.result
+    if result is not None and result.accuracy is not None:
+        judged = "pixels" if outcome.job.config.target == "segmentation" else "images"
+        line += f", {result.accuracy:.1%} of {result.test_images:,} {judged} right after training "
+        line += f"on {result.images:,} images"
+    if outcome.error is not None:
+        line += f", {outcome.error}"
+    return line

@@ -1,0 +1,1 @@
+"""Many runs: what to run (`grid`), where (`launch`), and what came of it (`ledger`)."""

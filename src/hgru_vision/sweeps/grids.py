@@ -1,0 +1,68 @@
+"""Grids that have a name. What comes first is run first."""
+
+from collections.abc import Iterator
+
+from hgru_vision.models.catalogue import CATALOGUE
+from hgru_vision.papers.linsley2018 import PATH_LENGTHS, RUNS
+from hgru_vision.recipes.quick import SMALL
+from hgru_vision.sweeps.grid import Grid, product
+from hgru_vision.training.config import RunConfig, Stage
+
+__all__ = ["GRIDS", "curriculum", "networks", "paper14", "recurrent", "tiny"]
+
+FEW_SEEDS = range(3)  # of runs that take hours
+LONGEST_FIRST = tuple(reversed(PATH_LENGTHS))
+
+
+def recurrent() -> Iterator[RunConfig]:
+    """Compare the recurrent networks of the paper, lesions and shorter hGRUs among them."""
+    models = [entry.name for entry in CATALOGUE.values() if entry.family == "recurrent"]
+    return product("screen", models=models, lengths=LONGEST_FIRST, seeds=FEW_SEEDS)
+
+
+def networks() -> Iterator[RunConfig]:
+    """Compare all networks: at the longest paths first, the paper's own before others."""
+    entries = sorted(CATALOGUE.values(), key=lambda entry: entry.family == "beyond")
+    models = [entry.name for entry in entries]
+    return product("screen", models=models, lengths=LONGEST_FIRST, seeds=range(RUNS))
+
+
+def paper14() -> Iterator[RunConfig]:
+    """Train the hGRU exactly as the paper does, on its longest paths."""
+    return product("paper", lengths=LONGEST_FIRST[:1], seeds=FEW_SEEDS)
+
+
+def curriculum() -> Iterator[RunConfig]:
+    """Train the hGRU by curriculum with as many seeds as the paper has runs."""
+    return product("curriculum", seeds=range(RUNS))
+
+
+def tiny() -> Iterator[RunConfig]:
+    """Give twelve runs of seconds, to try a sweep with.
+
+    They learn nothing yet: all say "background" of every pixel, which is right of 97.8 %.
+    """
+    return product(_tiny, models=("hgru", "gru"), seeds=range(6))
+
+
+def _tiny(*, model: str, seed: int) -> RunConfig:
+    stage = Stage(sources=(SMALL,), images=320)
+    return RunConfig(
+        recipe="tiny",
+        model=model,
+        options={"timesteps": 2},
+        seed=seed,
+        stages=(stage,),
+        target="segmentation",  # whose end needs no audit, which would take longer than the run
+        batch=16,
+        evaluate_every=10,
+        evaluation_images=64,
+        test_images=64,
+        statistics_batches=2,
+        checkpoint_every=5,
+    )
+
+
+GRIDS: dict[str, Grid] = {
+    grid.__name__: grid for grid in (tiny, recurrent, networks, paper14, curriculum)
+}

@@ -1,0 +1,231 @@
+"""Run what a ledger does not have yet, and write what came of it.
+
+`sweep` says what is to be run and keeps the ledger; where it is run is a launcher's affair: `local`
+(this machine) or `ray_launch` (a cluster). A launcher takes jobs and a deadline and yields an
+`Outcome` as each run ends. Only `sweep` appends to the ledger, so that no row is written twice.
+"""
+
+import contextlib
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, Self
+
+from hgru_vision.sweeps.ledger import LedgerRow, append, check_portable, read_ledger
+from hgru_vision.training.config import RunConfig
+from hgru_vision.training.files import CHECKPOINT, read_result
+from hgru_vision.training.result import Result
+
+__all__ = ["Job", "Launcher", "Outcome", "State", "run_job", "seconds_left", "sweep"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A run and the folder that it works in."""
+
+    config: RunConfig
+    folder: Path
+
+    @classmethod
+    def under(cls, out: Path, config: RunConfig) -> Self:
+        """Give a run its folder in ``out``: a name for people, then the hash that tells it apart.
+
+        >>> from hgru_vision.training.config import Source, Stage
+        >>> stage = Stage(sources=(Source(length=9),), images=64_000)
+        >>> config = RunConfig(recipe="screen", model="hgru", stages=(stage,), seed=2)
+        >>> Job.under(Path("runs"), config).folder.name[:-8]
+        'hgru-screen-paper-9-seed2-'
+        """
+        words = (config.model, config.recipe, config.task.name, f"seed{config.seed}")
+        name = "-".join(re.sub(r"[^A-Za-z0-9_.]+", "-", word).strip("-") for word in words)
+        return cls(config=config, folder=out / f"{name}-{config.hash[:8]}")
+
+    @property
+    def name(self) -> str:
+        """The folder's."""
+        return self.folder.name
+
+
+State = Literal["done", "diverged", "failed", "unfinished", "busy", "missing"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What has become of a job.
+
+    Parameters
+    ----------
+    job
+        Which.
+    state
+        "done" or "diverged", which have a row in the ledger; "failed" with an error; "unfinished",
+        stopped with a checkpoint to go on from; "busy", in the hands of another process; or
+        "missing", not begun.
+    result
+        Of a run that is done or diverged.
+    error
+        Of one that failed.
+    """
+
+    job: Job
+    state: State
+    result: Result | None = None
+    error: str | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the time was up, or the run was told to stop: others had better not begin."""
+        return self.state in ("unfinished", "missing")
+
+
+class Launcher(Protocol):
+    """Where jobs are run."""
+
+    def __call__(self, jobs: Sequence[Job], deadline: float | None) -> Generator[Outcome]:
+        """Run jobs in order until the deadline (`time.time()`); yield what ends, as it ends."""
+        ...
+
+
+def run_job(job: Job, deadline: float | None, *, progress: bool = False) -> Outcome:
+    """Run a job, or go on with it; an error ends the job alone.
+
+    Parameters
+    ----------
+    job
+        What to run.
+    deadline
+        When to stop and leave a checkpoint, as `time.time()` tells it; None for never.
+    progress
+        Show the run's progress.
+    """
+    from hgru_vision.training.loop import DivergedError, train
+
+    left = seconds_left(deadline)
+    if left is not None and left <= 0:
+        return _not_run(job)
+    try:
+        with _interrupt_stops():
+            result = train(job.config, job.folder, resume=True, budget=left, progress=progress)
+    except DivergedError:
+        result = read_result(job.folder)
+    except BlockingIOError:  # another process has locked the folder
+        return Outcome(job=job, state="busy")
+    except Exception as error:  # whatever it is: the other runs go on, and the summary tells it
+        return Outcome(job=job, state="failed", error=f"{type(error).__name__}: {error}")
+    return Outcome(job=job, state="unfinished") if result is None else _ended(job, result)
+
+
+def seconds_left(deadline: float | None) -> float | None:
+    """Tell the time until a deadline, which clocks of several machines agree on."""
+    return None if deadline is None else deadline - time.time()
+
+
+def sweep(
+    configs: Iterable[RunConfig],
+    launcher: Launcher,
+    *,
+    out: str | os.PathLike[str],
+    ledger: str | os.PathLike[str],
+    budget: float | None = None,
+    report: Callable[[Outcome], None] = lambda outcome: None,
+) -> list[Outcome]:
+    """Run what the ledger does not have, and add a row for each run that ends.
+
+    Parameters
+    ----------
+    configs
+        The runs. What comes first is run first; one that comes twice is run once.
+    launcher
+        Where to run them.
+    out
+        Folder for the runs' folders, which hold their checkpoints. The same call again goes on.
+    ledger
+        File for the rows. A run whose hash is in it is done.
+    budget
+        Seconds after which runs are stopped, to go on another time; 0 runs nothing.
+    report
+        Called with each outcome as it comes.
+
+    Returns
+    -------
+    list of Outcome
+        Of all runs, in their order.
+    """
+    deadline = None if budget is None else time.time() + budget
+    jobs = _jobs(configs, Path(out).absolute())
+    outcomes = {job.config.hash: _not_run(job) for job in jobs}
+    for name, result in _recorded(ledger).items():
+        if name in outcomes:
+            outcomes[name] = _ended(outcomes[name].job, result)
+    todo = [each.job for each in outcomes.values() if each.result is None]
+    if not todo or budget == 0:
+        return list(outcomes.values())
+    with _terminable(), contextlib.closing(launcher(todo, deadline)) as arriving:
+        for outcome in arriving:
+            config = outcome.job.config
+            # Another sweep of the same folder may have ended the run, and written it, meanwhile.
+            if outcome.result is not None and config.hash not in _recorded(ledger):
+                append(ledger, LedgerRow(config=config, result=outcome.result))
+            outcomes[config.hash] = outcome
+            report(outcome)
+    return list(outcomes.values())
+
+
+@contextlib.contextmanager
+def _interrupt_stops() -> Iterator[None]:
+    """Let Ctrl-C stop a run as SIGTERM does, with a checkpoint; a second one is not so patient."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are not for us
+        return
+
+    def stop(*_: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        signal.raise_signal(signal.SIGTERM)
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM interrupt this process as Ctrl-C does, so that runs are told to stop."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are not for us
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _recorded(ledger: str | os.PathLike[str]) -> dict[str, Result]:
+    rows = read_ledger(ledger) if Path(ledger).exists() else []
+    return {row.hash: row.result for row in rows}
+
+
+def _jobs(configs: Iterable[RunConfig], out: Path) -> list[Job]:
+    """Give each run a folder, once."""
+    unique: dict[str, Job] = {}
+    for config in configs:
+        check_portable(config)
+        unique.setdefault(config.hash, Job.under(out, config))
+    return list(unique.values())
+
+
+def _ended(job: Job, result: Result) -> Outcome:
+    state: State = "diverged" if result.outcome == "diverged" else "done"
+    return Outcome(job=job, state=state, result=result)
+
+
+def _not_run(job: Job) -> Outcome:
+    begun = (job.folder / CHECKPOINT).exists()
+    return Outcome(job=job, state="unfinished" if begun else "missing")

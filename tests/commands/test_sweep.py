@@ -1,0 +1,69 @@
+import pytest
+
+from hgru_vision.cli import main
+from hgru_vision.sweeps.ledger import read_ledger
+
+GRID = """
+from hgru_vision.recipes.quick import SMALL
+from hgru_vision.training.config import RunConfig, Stage
+
+def run(seed, **options):
+    return RunConfig(
+        recipe="mine", model="gru", options={"timesteps": 1, **options}, seed=seed,
+        stages=(Stage(sources=(SMALL,), images=32),), target="segmentation", batch=16,
+        evaluate_every=2, evaluation_images=16, test_images=16, statistics_batches=1,
+    )
+
+def two():
+    return [run(0), run(1)]
+
+def broken():
+    return [run(2, steps=3), run(0)]
+"""
+
+
+@pytest.fixture
+def grids(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(GRID)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_sweep_runs_what_is_missing_and_tells_where_it_stands(grids, capsys):
+    assert main(["sweep", "mine.py:two", "--budget", "0s"]) == 0
+    assert "missing" in capsys.readouterr().out
+    assert main(["sweep", "mine.py:two", "--budget", "9m"]) == 0
+    out = capsys.readouterr().out
+    assert out.count(": done, ") == 2
+    assert "of 16,384 pixels right after training on 32 images" in " ".join(out.split())
+    assert "ledger: results/two.jsonl; runs: runs" in out
+    assert len(read_ledger(grids / "results")) == 2
+    assert len(list((grids / "runs").glob("gru-mine-paper-3-seed?-????????"))) == 2
+    assert main(["sweep", "mine.py:two"]) == 0
+    assert ": done, " not in capsys.readouterr().out
+
+
+def test_a_failing_run_is_told_and_makes_the_status_1(grids, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["sweep", "mine.py:broken", "--ledger", "other/a.jsonl", "--out", "elsewhere"])
+    assert stop.value.code == 1
+    out = capsys.readouterr().out
+    assert "failed, TypeError: gru has no keyword 'steps'" in out
+    assert len(read_ledger(grids / "other" / "a.jsonl")) == 1
+    assert (grids / "elsewhere").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (["tinny"], "no grid 'tinny'"),
+        (["tiny", "--budget", "9"], "a time is a number with s, m or h"),
+        (["tiny", "--gpus-per-run", "1"], "--gpus-per-run is for --on ray"),
+        (["tiny", "--address", "auto"], "--address is for --on ray"),
+        (["tiny", "--on", "ray", "--workers", "2"], "--workers is for --on local"),
+        (["tiny", "--workers", "0"], "workers must be 1 or more; got 0"),
+    ],
+)
+def test_bad_flags_are_refused_in_a_line(grids, capsys, flags, text):
+    assert main(["sweep", *flags]) == 2
+    assert text in capsys.readouterr().err

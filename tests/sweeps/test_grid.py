@@ -1,0 +1,84 @@
+import pytest
+
+from hgru_vision.models import list_models
+from hgru_vision.sweeps.grid import load_grid, product
+from hgru_vision.sweeps.grids import GRIDS
+
+
+def facts(runs):
+    return [(run.model, run.task.length, run.seed) for run in runs]
+
+
+def test_networks_vary_fastest_and_seeds_slowest():
+    runs = product("screen", models=["hgru", "gru"], lengths=[14, 6], seeds=[0, 1])
+    assert facts(runs) == [
+        (model, length, seed) for seed in (0, 1) for length in (14, 6) for model in ("hgru", "gru")
+    ]
+
+
+def test_what_is_not_given_is_the_recipes_own():
+    (run,) = product("paper")
+    assert facts([run]) == [("hgru", 14, 0)]
+    assert len(list(product("quick", seeds=range(3)))) == 3  # which takes no model
+
+
+def test_other_keywords_go_to_the_recipe():
+    (run,) = product("screen", preset="matched")
+    assert run.task.name == "matched-14"
+    with pytest.raises(TypeError, match="the recipe screen takes no presett"):
+        list(product("screen", presett="matched"))
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_every_grid_has_runs_each_once(name):
+    runs = load_grid(name)
+    assert len({run.hash for run in runs}) == len(runs)
+
+
+def test_the_grids_hold_what_they_say():
+    assert len(load_grid("tiny")) == 12
+    assert [run.seed for run in load_grid("curriculum")] == [0, 1, 2, 3, 4]
+    assert facts(load_grid("paper14")) == [("hgru", 14, seed) for seed in range(3)]
+    lesions = {"hgru_no_linear", "hgru_no_quadratic", "hgru_no_time_gain"}
+    others = {"hgru", "hgru_6", "hgru_4", "gru", "gru_2l", "hgru_bn", "hgru_nonnegative"}
+    recurrent = load_grid("recurrent")
+    assert {run.model for run in recurrent} == lesions | others
+    assert {run.task.length for run in recurrent} == {6, 9, 14}
+    networks = load_grid("networks")
+    first = networks[: len(list_models())]
+    assert sorted(run.model for run in first) == sorted(list_models())
+    assert {(run.task.length, run.seed) for run in first} == {(14, 0)}
+
+
+def test_a_grid_of_ones_own(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from hgru_vision.sweeps.grid import product\n"
+        "def two(): return product('screen', seeds=[3, 4])\n"
+        "def one(): return next(two())\n"
+        "def none(): return []\n"
+        "def number(): return 3\n"
+        "def mixed(): return [*two(), 'gru']\n"
+        "pi = 3\n"
+    )
+    assert [run.seed for run in load_grid(f"{file}:two")] == [3, 4]
+    for name, error, text in (
+        ("one", TypeError, "one returned RunConfig, not RunConfigs"),
+        ("number", TypeError, "number returned int, not RunConfigs"),
+        ("none", ValueError, "none has no runs"),
+        ("mixed", TypeError, "run 2 of the grid .*mixed is str, not RunConfig"),
+        ("pi", ValueError, r"mine\.py defines no function 'pi'"),
+        ("other", ValueError, r"mine\.py defines no function 'other'"),
+    ):
+        with pytest.raises(error, match=text):
+            load_grid(f"{file}:{name}")
+    with pytest.raises(FileNotFoundError, match=r"no file .*yours\.py \(from the grid .*yours"):
+        load_grid(f"{tmp_path}/yours.py:two")
+
+
+def test_an_unknown_grid_gets_the_nearest():
+    text = (
+        r"no grid 'tinny' \(there are tiny, recurrent, .*FILE\.py:FUNCTION\); did you mean 'tiny'"
+    )
+    with pytest.raises(ValueError, match=text):
+        load_grid("tinny")

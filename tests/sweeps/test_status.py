@@ -1,0 +1,47 @@
+import io
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from hgru_vision.sweeps.launch import Job, Outcome
+from hgru_vision.sweeps.status import status_table
+from hgru_vision.training.result import Result
+
+RESULT = Result(
+    outcome="finished", accuracy=0.75, correct=3, test_images=4, alc=None, stuck=False, curve=(),
+    images=64, seconds=1.0, images_per_second=64.0, waiting=0.0, peak_memory=1, parameters=1,
+    device="cpu", versions={},
+)  # fmt: skip
+
+
+def text_of(outcomes):
+    console = Console(width=120, file=io.StringIO())
+    console.print(status_table(outcomes))
+    return console.file.getvalue()
+
+
+def test_runs_are_counted_by_network_task_and_state(small_config):
+    def outcome(seed, state, **keywords):
+        changes = {} if seed < 10 else {"model": "hgru", "target": "label"}
+        job = Job.under(Path("runs"), small_config(seed, **changes))
+        return Outcome(job=job, state=state, **keywords)
+
+    text = text_of(
+        [
+            outcome(0, "done", result=RESULT),
+            outcome(1, "done", result=replace(RESULT, accuracy=0.85)),
+            outcome(2, "diverged", result=replace(RESULT, outcome="diverged", accuracy=None)),
+            outcome(10, "unfinished"),
+            outcome(11, "failed", error="RuntimeError: no [bold] memory"),
+        ]
+    )
+    lines = text.splitlines()
+    words = [line.replace("│", " ").replace("┃", " ").split() for line in lines]
+    assert words[1][:7] == ["recipe", "network", "task", "done", "diverged", "failed", "unfinished"]
+    assert ["small", "gru", "paper-3,", "pixels", "2", "1", "80.0%", "85.0%"] in words
+    assert ["small", "hgru", "paper-3", "1", "1"] in words
+    assert ["runs", "2", "1", "1", "1"] in words
+    assert lines[-1].startswith("hgru-small-paper-3-seed11-")
+    assert lines[-1].endswith(": RuntimeError: no [bold] memory")
+    assert "missing" not in text and "busy" not in text
