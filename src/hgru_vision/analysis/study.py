@@ -1,0 +1,233 @@
+"""Rows of a ledger, sorted into comparisons: networks by lengths, a cell of runs for each pair.
+
+Only what may be compared comes together. A study has one recipe and one task (but for the length);
+the runs of a cell differ in their seeds alone. Where rows of one network differ in anything else, a
+number of steps or a learning rate, they become networks of their own, named by what differs.
+"""
+
+import hashlib
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from hgru_vision.analysis.learning import FailureRate, best_of, failure_rate, mean_and_sd
+from hgru_vision.models.catalogue import CATALOGUE
+from hgru_vision.papers.linsley2018 import PATH_LENGTHS
+from hgru_vision.sweeps.ledger import LedgerRow
+from hgru_vision.training.config import RunConfig
+from hgru_vision.training.result import Result
+
+__all__ = ["LEARNT", "Cell", "Network", "Study", "studies"]
+
+LEARNT = 0.75
+"""Halfway from chance to perfect: a run that ends below it counts as failed."""
+
+# Runs that differ in these alone are repetitions of each other.
+_SEEDS = ("seed", "data_seed")
+_WITHOUT_EFFECT = ("recipe", "checkpoint_every")
+
+
+class Network(NamedTuple):
+    """A model's name, and what tells it from other rows of the same model."""
+
+    model: str
+    variant: str = ""
+
+    @property
+    def parameters(self) -> int | None:
+        """Trained parameters by the catalogue; None for a network that is not in it."""
+        return CATALOGUE[self.model].parameters if self.model in CATALOGUE else None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The runs of one network on one length, in the order of their seeds."""
+
+    rows: tuple[LedgerRow, ...]
+
+    @property
+    def results(self) -> list[Result]:
+        """What came of each run."""
+        return [row.result for row in self.rows]
+
+    @property
+    def best(self) -> Result | None:
+        """The paper's measure: the most accurate of the first five runs."""
+        return best_of(self.results)
+
+    def values(self, measure: str) -> list[float]:
+        """Give a measure, "accuracy" or "alc", of all runs that have it."""
+        values = (getattr(result, measure) for result in self.results)
+        return [value for value in values if value is not None]
+
+    def best_value(self, measure: str) -> float | None:
+        """Give a measure of the best run."""
+        return None if self.best is None else getattr(self.best, measure)
+
+    def mean_and_sd(self, measure: str) -> tuple[float, float] | None:
+        """Give mean and standard deviation over runs; None where no run has the measure."""
+        values = self.values(measure)
+        return mean_and_sd(values) if values else None
+
+    @property
+    def failures(self) -> FailureRate:
+        """How many runs diverged or ended below `LEARNT`."""
+        return failure_rate(self.results, LEARNT)
+
+    @property
+    def shortcut(self) -> float | None:
+        """Accuracy with which the label is read without following a path."""
+        return next((r.shortcut["accuracy"] for r in self.results if r.shortcut is not None), None)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Study:
+    """What may be compared.
+
+    Parameters
+    ----------
+    recipe
+        By which the networks were trained.
+    task
+        Name of the Pathfinder, without its length.
+    cells
+        Runs by network and length; a pair that was not run is not there.
+    """
+
+    recipe: str
+    task: str
+    cells: dict[tuple[Network, int], Cell]
+
+    @property
+    def name(self) -> str:
+        """For people: ``screen recipe, paper Pathfinder``."""
+        return f"{self.recipe} recipe, {self.task} Pathfinder"
+
+    @property
+    def folder(self) -> str:
+        """For file systems: ``screen-paper``."""
+        return re.sub(r"[^\w.=+-]+", "_", f"{self.recipe}-{self.task}").strip("._")
+
+    @cached_property
+    def networks(self) -> list[Network]:
+        """All that were run, in the paper's order; those that it does not have come last."""
+        order = {model: place for place, model in enumerate(CATALOGUE)}
+        found = {network for network, _ in self.cells}
+        return sorted(found, key=lambda each: (order.get(each.model, len(order)), each))
+
+    @cached_property
+    def lengths(self) -> list[int]:
+        """The paper's lengths and all others that were run; the latter alone if none is its."""
+        run = {length for _, length in self.cells}
+        return sorted(run | set(PATH_LENGTHS) if run & set(PATH_LENGTHS) else run)
+
+    @property
+    def rows(self) -> list[LedgerRow]:
+        """All runs."""
+        return [row for cell in self.cells.values() for row in cell.rows]
+
+    def shortcut(self, length: int) -> float | None:
+        """Accuracy with which the label of a length is read without following a path."""
+        cells = (cell for (_, other), cell in self.cells.items() if other == length)
+        return next((cell.shortcut for cell in cells if cell.shortcut is not None), None)
+
+    def of(self, models: Iterable[str]) -> list[Network]:
+        """Give the networks of some models, each model that was not run standing for itself."""
+        found: list[Network] = []
+        for model in models:
+            run = [network for network in self.networks if network.model == model]
+            found += run or [Network(model)]
+        return found
+
+    def missing(self, network: Network) -> list[int]:
+        """Give the lengths that a network was not run on."""
+        return [length for length in self.lengths if (network, length) not in self.cells]
+
+
+def studies(rows: Sequence[LedgerRow]) -> list[Study]:
+    """Sort the rows of a ledger into studies, in the order in which they first appear.
+
+    Parameters
+    ----------
+    rows
+        What `read_ledger` gave.
+
+    Examples
+    --------
+    >>> studies([])
+    []
+    """
+    groups: dict[tuple[str, str], list[LedgerRow]] = defaultdict(list)
+    for row in rows:
+        groups[row.config.recipe, _task(row.config)].append(row)
+    return [
+        Study(recipe=recipe, task=task, cells=_cells(group))
+        for (recipe, task), group in groups.items()
+    ]
+
+
+def _task(config: RunConfig) -> str:
+    source = config.task
+    name = source.preset if source.path is None else source.path
+    changes = _naming(source.changes, sorted(source.changes))
+    target = config.target if config.target != "label" else ""
+    return " ".join(filter(None, (name, changes, target)))
+
+
+def _cells(rows: list[LedgerRow]) -> dict[tuple[Network, int], Cell]:
+    distinct = _distinguishing(rows)
+    groups: dict[tuple[Network, int], list[LedgerRow]] = defaultdict(list)
+    for row in rows:
+        config = row.config
+        variant = _naming(_flat(config), distinct[config.model])
+        groups[Network(config.model, variant), config.task.length].append(row)
+
+    def seeds(row: LedgerRow) -> tuple[int, int]:
+        return row.config.seed, row.config.data_seed
+
+    return {key: Cell(tuple(sorted(group, key=seeds))) for key, group in groups.items()}
+
+
+def _distinguishing(rows: list[LedgerRow]) -> dict[str, list[str]]:
+    """Find, of each model, the fields in which runs on the same length differ."""
+    seen: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        seen[row.config.model, row.config.task.length].append(_flat(row.config))
+    found: dict[str, set[str]] = defaultdict(set)
+    for (model, _), configs in seen.items():
+        for key in {key for config in configs for key in config}:
+            if len({json.dumps(config.get(key)) for config in configs}) > 1:
+                found[model].add(key)
+    return {row.config.model: sorted(found[row.config.model]) for row in rows}
+
+
+def _naming(values: dict[str, Any], keys: list[str]) -> str:
+    """Tell values apart by one or two fields, or by a digest where it takes more."""
+    if len(keys) <= 2:
+        return ", ".join(f"{key.rpartition('.')[2]}={_short(values.get(key))}" for key in keys)
+    text = json.dumps([values.get(key) for key in keys])
+    return f"config {hashlib.sha256(text.encode()).hexdigest()[:6]}"
+
+
+def _flat(config: RunConfig) -> dict[str, Any]:
+    """Give a configuration as ``{"stages.0.images": ...}``, without what repetitions differ in."""
+    flat: dict[str, Any] = {}
+
+    def visit(value: Any, path: str) -> None:
+        if isinstance(value, dict | list):
+            pairs = value.items() if isinstance(value, dict) else enumerate(value)
+            for key, each in pairs:
+                visit(each, f"{path}.{key}" if path else str(key))
+        else:
+            flat[path] = value
+
+    visit(config.to_json(), "")
+    return {key: value for key, value in flat.items() if key not in _SEEDS + _WITHOUT_EFFECT}
+
+
+def _short(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":")).replace('"', "")

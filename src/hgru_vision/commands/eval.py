@@ -1,0 +1,256 @@
+"""hgru eval: how well a trained network does, and what its accuracy depends on."""
+
+import json as json_module
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import tyro
+from rich.console import Console
+from rich.table import Table
+from torch import nn
+
+from hgru_vision.analysis.profile import Bin, accuracy_by_quantile
+from hgru_vision.circuits.equilibrium import EquilibriumHGRU
+from hgru_vision.commands.networks import Opened, open_network
+from hgru_vision.commands.options import configure
+from hgru_vision.data.datasets import Pathfinder
+from hgru_vision.data.progress import progress_bar
+from hgru_vision.data.readers import ImageDataset
+from hgru_vision.figures.evaluation import evaluation_figure
+from hgru_vision.figures.style import check_picture, render, save
+from hgru_vision.papers.linsley2018 import BATCH_SIZE
+from hgru_vision.stimuli.audit import audit, stratify
+from hgru_vision.stimuli.scenes import cues
+from hgru_vision.training.config import RunConfig
+from hgru_vision.training.data import final_data
+from hgru_vision.training.evaluate import Evaluation, find_circuit, reestimate_statistics
+from hgru_vision.training.evaluate import evaluate as judge
+from hgru_vision.training.files import replace_file
+
+
+def evaluate(
+    network: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NETWORK")],
+    preset: str | None = None,
+    length: int | None = None,
+    count: int = 10_000,
+    seed: int | None = None,
+    steps: str | None = None,
+    reestimate: int = 0,
+    bins: int = 8,
+    confidence: float = 0.9,
+    batch: int = 256,
+    device: str | None = None,
+    figure: Path | None = None,
+    json: Path | None = None,
+    set: tuple[str, ...] = (),
+) -> None:
+    """Measure a trained network on test images of any Pathfinder.
+
+    Accuracy with its interval, beside how well the label is read without following a path; by
+    whether such a probe is right or wrong; by marker distance and path curvature; and, with
+    --steps, by the number of steps that its circuit runs.
+
+    Example: hgru eval runs/hgru14 --preset matched --steps 1:16 --figure eval.png
+
+    Parameters
+    ----------
+    network
+        Folder of a run (hgru train), or FILE.py:FUNCTION, a function without arguments that
+        returns a trained torch module.
+    preset
+        paper, matched, authors, ...; `hgru presets` lists them. What the run was trained for, if
+        not given.
+    length
+        Paddles in a target path.
+    count
+        Number of images, from the test split.
+    seed
+        Of the images; the run's, if not given.
+    steps
+        Also run the circuit for other numbers of steps: 1:16, or 4,8,12.
+    reestimate
+        Set batch norm's statistics from so many batches of the stream's training images first.
+    bins
+        Parts in which images are split by distance and by curvature.
+    confidence
+        Probability from which the probe counts as confident.
+    batch
+        Images at a time.
+    device
+        cpu, cuda, ...; a GPU if there is one.
+    figure
+        Draw the results to this picture.
+    json
+        Write the numbers to this file.
+    set
+        Other fields of the configuration, such as --set canvas=300 contrast=0.8
+    """
+    numbers = parse_steps(steps) if steps is not None else []
+    if figure is not None:
+        check_picture(figure)
+    opened = open_network(network)
+    own_steps = _own_steps(opened.network) if numbers else None  # refused before work is done
+    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    model = opened.network.to(place)
+    data = _data(opened.config, preset, length, set, count, seed)
+    if reestimate:
+        reestimate_statistics(model, _training_batches(data, reestimate, place))
+
+    def run(words: str, timesteps: int | None = None) -> Evaluation:
+        with progress_bar(len(data), description=words) as progress:
+            return judge(
+                model, data, device=place, batch=batch, timesteps=timesteps, progress=progress
+            )
+
+    found = run("Running the network")
+    report: dict[str, Any] = {"network": network, "task": data.describe(), **_summary(found)}
+    if opened.result is not None:
+        report["run"] = {"accuracy": opened.result.accuracy, "alc": opened.result.alc}
+    console = Console(highlight=False)
+    console.print(_headline(found, len(data), opened))
+    shares = None
+    if found.overlap is None and isinstance(data, Pathfinder):
+        read = cues(data.config, data.seed, data.numbers(np.arange(len(data))))
+        audited = audit(read, seed=data.seed)
+        shares = stratify(audited, found.right, confidence)
+        distance = np.linalg.norm(read.markers[:, 1] - read.markers[:, 0], axis=1)
+        report["shortcut"] = asdict(audited.best)
+        report["strata"] = asdict(shares)
+        report["by"] = {
+            "marker distance (pixels)": accuracy_by_quantile(distance, found.right, bins),
+            "turns of both paths (degrees)": accuracy_by_quantile(
+                np.rad2deg(read.curvature), found.right, bins
+            ),
+        }
+        console.print(
+            f"Without following a path a probe gets {audited.best.accuracy:.1%} "
+            f"({audited.best.features}, {audited.best.probe})."
+        )
+        console.print(shares.table())
+        for name, parts in report["by"].items():
+            console.print(_table(name, [(f"{p.start:.1f} to {p.end:.1f}", p) for p in parts]))
+    if numbers:
+        report["timesteps"] = own_steps
+        report["steps"] = {number: _summary(run(f"{number} steps", number)) for number in numbers}
+        console.print(_table("steps", list(report["steps"].items()), f"trained with {own_steps}"))
+    if figure is not None:
+        save(render(evaluation_figure(report), check_picture(figure)), figure)
+        print(f"wrote {figure}")
+    if json is not None:
+        json.parent.mkdir(parents=True, exist_ok=True)
+        text = json_module.dumps(report, indent=2, default=asdict)
+        replace_file(json, f"{text}\n".encode())
+        print(f"wrote {json}")
+
+
+def parse_steps(text: str) -> list[int]:
+    """Read numbers of steps, ``1:16`` (both ends) or ``4,8,12``.
+
+    >>> parse_steps("2:4"), parse_steps("8")
+    ([2, 3, 4], [8])
+    """
+    try:
+        first, colon, last = text.partition(":")
+        if colon:
+            numbers = list(range(int(first), int(last) + 1))
+        else:
+            numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 1:
+        raise ValueError(f"--steps takes 1:16 or 4,8,12, numbers of 1 or more; got {text!r}")
+    return numbers
+
+
+def _data(
+    config: RunConfig | None,
+    preset: str | None,
+    length: int | None,
+    changes: tuple[str, ...],
+    count: int,
+    seed: int | None,
+) -> ImageDataset:
+    """Open the images asked for; what is not said is as in the run's own task."""
+    target = "label" if config is None else config.target
+    if seed is None:
+        seed = 0 if config is None else config.data_seed
+    if preset is None and config is not None:
+        task = config.task
+        if task.path is not None:
+            if length is not None or changes:
+                raise ValueError(
+                    f"the run was trained on the files in {task.path}; give --preset with --length "
+                    "or --set"
+                )
+            return final_data(config)
+        own = tuple(f"{key}={_flag(value)}" for key, value in task.changes.items())
+        chosen = configure(task.preset, length or task.length, own + changes)
+    else:
+        chosen = configure(preset or "paper", length, changes)
+    return Pathfinder(count=count, seed=seed, split="test", target=target, config=chosen)
+
+
+def _flag(value: Any) -> str:
+    """Write a value as --set takes it."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _training_batches(
+    data: ImageDataset, batches: int, device: torch.device
+) -> Iterator[torch.Tensor]:
+    if not isinstance(data, Pathfinder):
+        raise ValueError("--reestimate needs images that are drawn; give --preset")
+    train = Pathfinder(
+        count=batches * BATCH_SIZE, seed=data.seed, target=data.target, config=data.config
+    )
+    for start in range(0, len(train), BATCH_SIZE):
+        images = torch.from_numpy(train.batch(np.arange(start, start + BATCH_SIZE)))
+        yield images.to(device)[:, None].float() / 255
+
+
+def _summary(found: Evaluation) -> dict[str, Any]:
+    low, high = found.interval
+    summary = {"accuracy": found.accuracy, "low": low, "high": high, "n": len(found.right)}
+    if found.mean_overlap is not None:
+        summary["overlap"] = found.mean_overlap
+    return summary
+
+
+def _headline(found: Evaluation, images: int, opened: Opened) -> str:
+    low, high = found.interval
+    what = "right" if found.overlap is None else "of the pixels right"
+    text = f"[bold]{found.accuracy:.1%}[/] {what} on {images:,} images ({low:.1%} to {high:.1%})."
+    if found.mean_overlap is not None:
+        text += f" Intersection over union {found.mean_overlap:.3f}."
+    if opened.result is not None and opened.result.accuracy is not None:
+        text += f" Its run ended at {opened.result.accuracy:.1%}"
+        text += "." if opened.result.alc is None else f", ALC {opened.result.alc:.1%}."
+    return text
+
+
+def _own_steps(network: nn.Module) -> int:
+    circuit = find_circuit(network)
+    return circuit.steps if isinstance(circuit, EquilibriumHGRU) else circuit.timesteps
+
+
+def _table(
+    name: str, rows: list[tuple[Any, Bin | dict[str, Any]]], caption: str | None = None
+) -> Table:
+    table = Table(title=f"Accuracy by {name}", caption=caption)
+    for column in (name, "images", "accuracy", "95 % interval"):
+        table.add_column(column, justify="right")
+    for label, each in rows:
+        values = each if isinstance(each, dict) else asdict(each)
+        table.add_row(
+            str(label),
+            f"{values['n']:,}",
+            f"{values['accuracy']:.1%}",
+            f"{values['low']:.1%} to {values['high']:.1%}",
+        )
+    return table

@@ -1,0 +1,26 @@
+"""hgru report: a ledger as one HTML file."""
+
+from pathlib import Path
+
+from hgru_vision.commands.figures import read_studies, summary
+from hgru_vision.figures.report import report_html
+from hgru_vision.figures.style import save
+
+
+def report(ledger: Path = Path("results"), out: Path = Path("report.html")) -> None:
+    """Write tables and figures of all runs of a ledger as one HTML file, pictures inside.
+
+    Example: hgru report --ledger results --out report.html
+
+    Parameters
+    ----------
+    ledger
+        File or folder that `hgru sweep` wrote.
+    out
+        The file to write.
+    """
+    found = read_studies(ledger)
+    for study in found:
+        print(summary(study))
+    save(report_html(found).encode(), out)
+    print(f"wrote {out}")

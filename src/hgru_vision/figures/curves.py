@@ -1,0 +1,117 @@
+"""Learning curves of all runs: held-out accuracy against images, a panel a class and length."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hgru_vision.analysis.study import Network, Study
+from hgru_vision.figures.names import EVERY, display
+from hgru_vision.figures.style import (
+    GREY,
+    NothingToDraw,
+    accuracy_axis,
+    footnote,
+    mark,
+    missing_note,
+    new_figure,
+    style,
+)
+from hgru_vision.training.result import Result
+
+__all__ = ["curves"]
+
+
+def curves(study: Study) -> Figure:
+    """Draw every run's curve, the most accurate of each network in full colour.
+
+    A tick on a curve is a change of stage, where the task of the evaluations changes.
+    """
+    if not any(row.result.curve for row in study.rows):
+        raise NothingToDraw("no run has a learning curve")
+    known = {model for models in EVERY.values() for model in models}
+    others = tuple(network.model for network in study.networks if network.model not in known)
+    classes = {title: study.of(models) for title, models in (EVERY | {"Other": others}).items()}
+    run = set(study.networks)
+    shown = {title: networks for title, networks in classes.items() if run & set(networks)}
+    with style():
+        heights = [max(1.3, 0.3 + 0.125 * len(networks)) for networks in shown.values()]
+        figure = new_figure(height=sum(heights) + 0.7)
+        grid = figure.subplots(
+            len(shown),
+            len(study.lengths),
+            sharey=True,
+            squeeze=False,
+            gridspec_kw={"height_ratios": heights},
+        )
+        for row, (name, networks) in enumerate(shown.items()):
+            for column, length in enumerate(study.lengths):
+                axes = grid[row, column]
+                for number, network in enumerate(networks):
+                    _network(axes, study, network, length, mark(number).colour, number)
+                accuracy_axis(axes, name=row == column == 0)
+                axes.set_yticks([0.5, 0.75, 1.0])
+                if not any((network, length) in study.cells for network in networks):
+                    axes.text(
+                        0.5, 0.6, "not run", transform=axes.transAxes, ha="center", color=GREY
+                    )
+                    axes.set_xticks([])
+                elif row == len(shown) - 1:
+                    axes.set_xlabel("thousands of images")
+                if row == 0:
+                    axes.set_title(f"{length} paddles")
+            grid[row, 0].set_ylabel(name)
+            _names(grid[row, -1], study, networks)
+        footnote(figure, missing_note([title for title in EVERY if title not in shown]))
+        figure.suptitle(f"{study.name}: accuracy on held-out images", fontsize=8.5)
+    return figure
+
+
+def _network(
+    axes: Axes, study: Study, network: Network, length: int, colour: str, number: int
+) -> None:
+    cell = study.cells.get((network, length))
+    if cell is None:
+        return
+    dashes = _dashes(number)
+    for result in cell.results:
+        images, accuracies, changes = _points(result)
+        best = result is cell.best
+        axes.plot(
+            images,
+            accuracies,
+            color=colour,
+            linestyle=dashes,
+            linewidth=1.3 if best else 0.7,
+            alpha=1 if best else 0.35,
+            zorder=3 if best else 2,
+        )
+        if best:
+            axes.plot(images[changes], accuracies[changes], "|", color=colour, markersize=7)
+
+
+def _points(result: Result) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Thousands of images and accuracies, and at which of them a stage begins."""
+    stages = np.array([point.stage for point in result.curve])
+    return (
+        np.array([point.images / 1000 for point in result.curve]),
+        np.array([point.accuracy for point in result.curve]),
+        np.flatnonzero(np.diff(stages)) + 1,
+    )
+
+
+def _names(axes: Axes, study: Study, networks: list[Network]) -> None:
+    """List a row's networks beside it, and what of them was not run."""
+    for number, network in enumerate(networks):
+        name, line = display(network), _dashes(number)
+        missing = study.missing(network)
+        if missing == study.lengths:
+            name, line = f"{name}: not run", ""
+        elif missing:
+            name += f" (not run: {', '.join(map(str, missing))})"
+        axes.plot([], [], label=name, color=mark(number).colour, linestyle=line)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.05), labelspacing=0.15, fontsize=6.5)
+
+
+def _dashes(number: int) -> str:
+    """Colours that come again are dashed, then dotted."""
+    return ("-", "--", ":")[min(number // 7, 2)]

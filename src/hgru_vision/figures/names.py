@@ -1,0 +1,115 @@
+"""What the networks are called in figures, and the panels in which the paper shows them."""
+
+from hgru_vision.analysis.study import Network
+from hgru_vision.models.catalogue import CATALOGUE
+from hgru_vision.papers.linsley2018 import DEPTHS, FRACTIONS
+
+__all__ = ["BEYOND", "EVERY", "MAIN", "SUPPLEMENT", "Panels", "display", "short"]
+
+Panels = dict[str, tuple[str, ...]]
+"""Networks of each panel, by its title."""
+
+_WHOLE = {
+    "hgru": "hGRU",
+    "hgru_no_linear": "hGRU, no linear",
+    "hgru_no_quadratic": "hGRU, no quadratic",
+    "hgru_no_time_gain": "hGRU, no time-gain",
+    "hgru_bn": "hGRU (batchnorm)",
+    "hgru_nonnegative": "hGRU (nonnegative)",
+    "hgru_crbp": "hGRU (C-RBP)",
+    "hgru_small": "hGRU, small",
+    "gru": "GRU",
+    "gru_2l": "GRU (2L)",
+    "fcn": "FCN",
+    "unet": "U-Net",
+    "segnet": "SegNet",
+    "vit": "ViT",
+    "cornet_block": "CORnet block",
+    "ff_unrolled": "hGRU, untied",
+}
+
+
+def display(network: Network) -> str:
+    """Name a network as the paper does.
+
+    >>> display(Network("resnet152_half")), display(Network("hgru", "timesteps=3"))
+    ('ResNet-152 (1/2)', 'hGRU, timesteps=3')
+    """
+    name = _display(network.model)
+    return f"{name}, {network.variant}" if network.variant else name
+
+
+def short(network: Network, title: str) -> str:
+    """Name a network in a panel, whose title says the rest.
+
+    >>> short(Network("ff_small_3"), "Feedforward, 3 layers")
+    'small kernels'
+    """
+    if title.startswith("Feedforward"):
+        kind = network.model.split("_")[1]
+        name = {"nonlocal": "non-local", "dilated": "dilated"}.get(kind, f"{kind} kernels")
+        return f"{name}, {network.variant}" if network.variant else name
+    return display(network)
+
+
+def _display(model: str) -> str:
+    if model in _WHOLE:
+        return _WHOLE[model]
+    start, _, end = model.rpartition("_")
+    if start == "hgru" and end.isdigit():
+        return f"hGRU, {end} steps"
+    if start.startswith("ff_"):
+        return f"FF {start.removeprefix('ff_')} ({end}L)"
+    if start == "highway":
+        return f"highway ({end}L)"
+    if end in FRACTIONS and start:
+        return f"{_display(start)} (1/{FRACTIONS[end]})"
+    if model.startswith("resnet"):
+        return f"ResNet-{model.removeprefix('resnet')}"
+    return model
+
+
+def _names(family: str, place: str = "", end: str = "") -> tuple[str, ...]:
+    return tuple(
+        entry.name
+        for entry in CATALOGUE.values()
+        if entry.family == family and entry.reference.startswith(place) and entry.name.endswith(end)
+    )
+
+
+def _layers(depth: int) -> str:
+    return f"{depth} layer" if depth == 1 else f"{depth} layers"
+
+
+MAIN: Panels = {
+    "Recurrent": _names("recurrent", "Main"),
+    **{f"Feedforward, {_layers(d)}": _names("feedforward", end=f"_{d}") for d in DEPTHS},
+    "Residual": _names("residual", "Main"),
+    "Per-pixel": _names("per-pixel", "Main"),
+}
+"""Panels of Fig. 2a and 2b, with their networks."""
+
+SUPPLEMENT: Panels = {
+    "Recurrent, further": ("hgru", *_names("recurrent", "Supp.")),
+    "Highway": _names("highway"),
+    "Smaller ResNet-152": ("resnet152", *_names("residual", "Supp.")),
+    "Smaller U-Net": ("unet", *_names("per-pixel", "Supp.")),
+}
+"""Panels of the supplement's comparison."""
+
+BEYOND: Panels = {"Beyond the paper": ("hgru", *_names("beyond"))}
+"""Networks that the paper does not have."""
+
+
+def _once(panels: Panels) -> Panels:
+    """Leave out of a panel what an earlier one has."""
+    seen: set[str] = set()
+    left: Panels = {}
+    for title, models in panels.items():
+        left[title] = tuple(model for model in models if model not in seen)
+        seen.update(models)
+    return left
+
+
+EVERY: Panels = _once(MAIN | SUPPLEMENT | BEYOND)
+"""All networks, each in one panel."""

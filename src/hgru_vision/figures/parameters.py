@@ -1,0 +1,77 @@
+"""Fig. 2c: accuracy on the longest paths against the size of the network."""
+
+from matplotlib.figure import Figure, FigureBase
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from hgru_vision.analysis.study import Network, Study
+from hgru_vision.figures.names import MAIN, Panels, display
+from hgru_vision.figures.style import (
+    FAMILY_MARKS,
+    NothingToDraw,
+    accuracy_axis,
+    family,
+    footnote,
+    missing_note,
+    new_figure,
+    place_labels,
+    style,
+)
+from hgru_vision.models.catalogue import CATALOGUE
+
+__all__ = ["draw_against_parameters", "parameters"]
+
+
+def parameters(study: Study) -> Figure:
+    """Draw the best run's accuracy on the longest paths against the multiple of the hGRU's size."""
+    with style():
+        figure = new_figure(height=4.2)
+        draw_against_parameters(figure, study, MAIN)
+    return figure
+
+
+def draw_against_parameters(figure: FigureBase, study: Study, panels: Panels) -> None:
+    """Draw the networks of some panels; say which of them were not run."""
+    length = study.lengths[-1]
+    models = dict.fromkeys(model for names in panels.values() for model in names)
+    points: list[tuple[float, float, Network]] = []
+    absent: list[Network] = []
+    families = set()
+    for network in study.of(models):
+        cell = study.cells.get((network, length))
+        best = cell.best_value("accuracy") if cell is not None else None
+        if best is None or network.parameters is None:
+            absent.append(network)
+            continue
+        families.add(family(network.model))
+        multiple = network.parameters / CATALOGUE["hgru"].parameters
+        points.append((multiple, best, network))
+    if not points:
+        raise NothingToDraw(f"no run of its networks has an accuracy on paths of {length} paddles")
+    axes = figure.subplots()
+    names = []
+    for multiple, best, network in points:
+        colour, shape = FAMILY_MARKS[family(network.model)]
+        axes.plot(multiple, best, shape, color=colour, markersize=5.5, markeredgecolor="white")
+        names.append((multiple, best, display(network), colour))
+    accuracy_axis(axes)
+    axes.set(
+        xscale="log",
+        xlabel="parameters, as a multiple of the hGRU's",
+        ylabel=f"accuracy, paths of {length} paddles",
+        xlim=(0.15, 3000),
+    )
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}x"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_title(f"{study.name}; best run of each network")
+    axes.legend(
+        handles=[
+            Line2D([], [], color=colour, marker=shape, linestyle="", label=name)
+            for name, (colour, shape) in FAMILY_MARKS.items()
+            if name in families
+        ],
+        loc="upper left",
+        bbox_to_anchor=(1, 1),
+    )
+    footnote(figure, missing_note([display(network) for network in absent]))
+    place_labels(axes, names)

@@ -1,0 +1,170 @@
+"""Tables and figures of a ledger as one HTML file that needs nothing else."""
+
+import html
+import math
+from base64 import b64encode
+from collections import defaultdict
+from collections.abc import Sequence
+
+from hgru_vision.analysis.study import LEARNT, Cell, Network, Study
+from hgru_vision.figures.names import display
+from hgru_vision.figures.registry import FIGURES, draw
+from hgru_vision.figures.style import WIDTH, NothingToDraw, render
+from hgru_vision.intervals import wilson_interval
+from hgru_vision.models.catalogue import CATALOGUE
+from hgru_vision.papers.linsley2018 import RUNS
+
+__all__ = ["report_html"]
+
+WIDEST = 60  # rem: of a figure of a page's width
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem;
+       color: #1b1b1b }
+h1, h2, h3 { line-height: 1.2 } h2 { margin-top: 3rem; border-top: 2px solid #1b1b1b }
+h2, h3 { padding-top: .6rem }
+.wide { overflow-x: auto } table { border-collapse: collapse; font-size: 13px;
+       font-variant-numeric: tabular-nums }
+th, td { padding: .2rem .5rem; text-align: right; white-space: nowrap }
+tr:first-child th:first-child, td:first-child { text-align: left }
+thead th { border-bottom: 1px solid #1b1b1b; vertical-align: bottom }
+tbody tr:nth-child(odd) { background: #f5f5f5 }
+td.start, th.start { border-left: 1px solid #ccc } small, .none, figcaption { color: #6e6e6e }
+figure { margin: 2rem 0 } img { max-width: 100% } code { font-size: 13px }
+.below { color: #9a4a00 }
+"""
+
+
+def report_html(studies: Sequence[Study]) -> str:
+    """Write the report.
+
+    Parameters
+    ----------
+    studies
+        What `studies` made of a ledger's rows; one section each.
+    """
+    runs = sum(len(study.rows) for study in studies)
+    links = "".join(f"<li><a href='#{s.folder}'>{html.escape(s.name)}</a></li>" for s in studies)
+    written = max(row.written for study in studies for row in study.rows)
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>hgru-vision: results</title>
+<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>
+<h1>Results of {runs} {"run" if runs == 1 else "runs"}</h1>
+<p>Last run: {html.escape(written)}. Made by <code>hgru report</code> from the ledger alone.</p>
+<p><b>Best</b> is the accuracy on test images of the most accurate of up to {RUNS} runs, as in the
+paper, with its 95&nbsp;% Wilson interval over images; <b>ALC</b> is the mean accuracy over the
+evaluations of that run. <b>Mean</b> ± standard deviation is over all runs that ended. A run
+<b>failed</b> if it diverged or ended below {LEARNT:.0%}. <b>Without a path</b> is how well small
+probes read the label without following one (<code>hgru audit</code>): an accuracy that is not above
+it (<span class="below">marked so</span>) says nothing of tracing. The tables are in per cent.</p>
+<ul>{links}</ul>
+{"".join(map(_section, studies))}
+</body></html>
+"""
+
+
+def _section(study: Study) -> str:
+    run = {network.model for network in study.networks}
+    absent = ", ".join(f"<code>{model}</code>" for model in CATALOGUE if model not in run)
+    pictures = "".join(_picture(name, study) for name in FIGURES)
+    return f"""<h2 id="{study.folder}">{html.escape(study.name)}</h2>
+<div class="wide">{_accuracies(study)}</div>
+{f"<p class='none'>Not run: {absent}.</p>" if absent else ""}
+{pictures}
+<h3>How the runs were made</h3>
+<div class="wide">{_machines(study)}</div>
+"""
+
+
+def _accuracies(study: Study) -> str:
+    top, second = [], []
+    for length in study.lengths:
+        shortcut = study.shortcut(length)
+        without = "not measured" if shortcut is None else _percent(shortcut)
+        top.append(
+            f"<th colspan='4' class='start'>{length} paddles<br>"
+            f"<small>without a path: {without}</small></th>"
+        )
+        second.append("<th class='start'>best</th><th>mean ± sd</th><th>ALC</th><th>runs</th>")
+    rows = "".join(_row(study, network) for network in study.networks)
+    return (
+        f"<table><thead><tr><th rowspan='2'>network</th><th rowspan='2'>parameters</th>"
+        f"{''.join(top)}</tr><tr>{''.join(second)}</tr></thead><tbody>{rows}</tbody></table>"
+    )
+
+
+def _row(study: Study, network: Network) -> str:
+    cells = [_cell(study.cells.get((network, length))) for length in study.lengths]
+    multiple = ""
+    count = max(row.result.parameters for row in study.rows if row.config.model == network.model)
+    if network.parameters is not None:
+        multiple = f"<br><small>{network.parameters / CATALOGUE['hgru'].parameters:.3g}x</small>"
+    return (
+        f"<tr><td>{html.escape(display(network))}<br><small><code>{html.escape(network.model)}"
+        f"</code></small></td><td>{count:,}{multiple}</td>{''.join(cells)}</tr>"
+    )
+
+
+def _cell(cell: Cell | None) -> str:
+    if cell is None:
+        return "<td colspan='4' class='start none' style='text-align:center'>not run</td>"
+    best, spread, failures = cell.best, cell.mean_and_sd("accuracy"), cell.failures
+    if best is None or best.accuracy is None or spread is None:
+        first = "<td class='start none'>diverged</td><td></td><td></td>"
+    else:
+        low, high = wilson_interval(best.correct, best.test_images)
+        below = cell.shortcut is not None and best.accuracy <= cell.shortcut
+        mean, sd = spread
+        deviation = "" if math.isnan(sd) else f" ± {_percent(sd)}"
+        area = "" if best.alc is None else _percent(best.alc)
+        first = (
+            f"<td class='start{' below' if below else ''}'><b>{_percent(best.accuracy)}</b><br>"
+            f"<small>{_percent(low)} to {_percent(high)}</small></td>"
+            f"<td>{_percent(mean)}{deviation}</td><td>{area}</td>"
+        )
+    failed = ""
+    if failures.failed:
+        failed = (
+            f"<br><small title='95 % interval {failures.low:.0%} to {failures.high:.0%}'>"
+            f"{failures.failed} failed</small>"
+        )
+    return f"{first}<td>{failures.runs}{failed}</td>"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def _picture(name: str, study: Study) -> str:
+    caption = html.escape(FIGURES[name])
+    try:
+        figure = draw(name, study)
+    except NothingToDraw as nothing:
+        return f"<p class='none'>{caption}: not drawn; {html.escape(str(nothing))}.</p>"
+    # The stimuli are pixels; all else is lines.
+    kind, mime = ("png", "png") if name == "exemplars" else ("svg", "svg+xml")
+    data = b64encode(render(figure, kind)).decode()
+    width = WIDEST * figure.get_figwidth() / WIDTH
+    return (
+        f"<figure><img alt='{caption}' style='width:{width:.0f}rem' "
+        f"src='data:image/{mime};base64,{data}'><figcaption>{caption}</figcaption></figure>"
+    )
+
+
+def _machines(study: Study) -> str:
+    """Say with what, where and how fast the runs were made."""
+    groups: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for row in study.rows:
+        result = row.result
+        versions = ", ".join(f"{name} {text}" for name, text in sorted(result.versions.items()))
+        key = result.device, versions, (result.commit or "unknown")[:12]
+        groups[key].append(result.seconds)
+    rows = "".join(
+        f"<tr><td>{html.escape(device)}</td><td>{html.escape(versions)}</td>"
+        f"<td><code>{html.escape(commit)}</code></td><td>{len(seconds)}</td>"
+        f"<td>{sum(seconds) / 3600:.1f}</td></tr>"
+        for (device, versions, commit), seconds in groups.items()
+    )
+    return (
+        "<table><thead><tr><th>device</th><th>versions</th><th>commit</th><th>runs</th>"
+        f"<th>hours</th></tr></thead><tbody>{rows}</tbody></table>"
+    )

@@ -1,0 +1,76 @@
+"""Every run's accuracy, seed by seed, and how many of them failed."""
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hgru_vision.analysis.study import LEARNT, Network, Study
+from hgru_vision.figures.names import display
+from hgru_vision.figures.style import (
+    FAMILY_MARKS,
+    GREY,
+    NothingToDraw,
+    accuracy_axis,
+    family,
+    footnote,
+    missing_note,
+    new_figure,
+    style,
+)
+from hgru_vision.models.catalogue import CATALOGUE
+
+__all__ = ["seeds"]
+
+DIVERGED = 0.43  # left of chance, where no accuracy is
+
+
+def seeds(study: Study) -> Figure:
+    """Draw a dot a run, by network and length, and count the runs that did not learn."""
+    networks = study.networks
+    if not networks:
+        raise NothingToDraw("there is no run")
+    with style():
+        run = {network.model for network in networks}
+        note = missing_note([display(Network(model)) for model in CATALOGUE if model not in run])
+        figure = new_figure(height=1.35 + 0.17 * len(networks) + 0.12 * len(note.splitlines()))
+        footnote(figure, note)
+        grid = figure.subplots(1, len(study.lengths), sharey=True, squeeze=False)[0]
+        for length, axes in zip(study.lengths, grid, strict=True):
+            for height, network in enumerate(networks):
+                _runs(axes, study, network, length, height)
+            accuracy_axis(axes, along="x", name=False)
+            axes.set_xlim(0.4, 1.22)
+            axes.axvline(LEARNT, color=GREY, linewidth=0.6, linestyle=":", zorder=1)
+            axes.set_title(f"{length} paddles")
+            axes.set_xlabel("accuracy of each run")
+            axes.tick_params(axis="y", length=0)
+        grid[0].set_yticks(range(len(networks)), [display(network) for network in networks])
+        grid[0].set_ylim(len(networks) - 0.4, -0.6)
+        figure.suptitle(
+            f"{study.name}\na dot a run; x: diverged; 2/5: of 5 runs 2 diverged or ended "
+            f"below {LEARNT:.0%}",
+            fontsize=8,
+        )
+    return figure
+
+
+def _runs(axes: Axes, study: Study, network: Network, length: int, height: int) -> None:
+    cell = study.cells.get((network, length))
+    if cell is None:
+        axes.text(1.04, height, "not run", va="center", fontsize=6.5, color=GREY)
+        return
+    colour = FAMILY_MARKS[family(network.model)].colour
+    ended = cell.values("accuracy")
+    axes.plot(ended, [height] * len(ended), "o", color=colour, markersize=3.5, alpha=0.6)
+    diverged = len(cell.rows) - len(ended)
+    if diverged:
+        axes.plot([DIVERGED] * diverged, [height] * diverged, "x", color=colour, markersize=4)
+    rate = cell.failures
+    axes.text(
+        1.04,
+        height,
+        f"{rate.failed}/{rate.runs}",
+        va="center",
+        fontsize=6.5,
+        color="k" if rate.failed else GREY,
+        weight="bold" if rate.failed else "normal",
+    )

@@ -1,0 +1,105 @@
+import runpy
+from pathlib import Path
+
+import pytest
+
+from hgru_vision.analysis.study import Network, studies
+
+synthetic = runpy.run_path(str(Path(__file__).parents[1] / "figures" / "synthetic.py"))
+row = synthetic["row"]
+
+
+def one(rows):
+    (study,) = studies(rows)
+    return study
+
+
+def test_recipes_and_tasks_do_not_meet():
+    rows = [row(recipe="paper"), row(recipe="screen"), row(recipe="screen", preset="matched")]
+    rows += [row(recipe="screen", changes={"canvas": 300}), row(recipe="screen", path="data/p14")]
+    rows += [row(recipe="screen", target="segmentation")]
+    names = [(study.recipe, study.task) for study in studies(rows)]
+    assert names == [
+        ("paper", "paper"),
+        ("screen", "paper"),
+        ("screen", "matched"),
+        ("screen", "paper canvas=300"),
+        ("screen", "data/p14"),
+        ("screen", "paper segmentation"),
+    ]
+    folders = [study.folder for study in studies(rows)]
+    assert folders[3:5] == ["screen-paper_canvas=300", "screen-data_p14"]
+    assert studies(rows)[0].name == "paper recipe, paper Pathfinder"
+
+
+def test_a_task_of_many_changes_has_a_short_name():
+    changes = {"canvas": 32, "edge_margin": 3, "seed_radius": 5}
+    first, second = studies([row(changes=changes), row(changes=changes | {"canvas": 33})])
+    assert first.task.startswith("paper config ") and len(first.task) < 25
+    assert first.task != second.task
+
+
+def test_runs_of_a_cell_come_in_the_order_of_their_seeds():
+    study = one([row(seed=2, accuracy=0.7), row(seed=0, accuracy=0.9), row(seed=1, accuracy=None)])
+    cell = study.cells[Network("hgru"), 14]
+    assert [each.config.seed for each in cell.rows] == [0, 1, 2]
+    assert cell.best.accuracy == cell.best_value("accuracy") == 0.9
+    assert cell.values("accuracy") == [0.9, 0.7]
+    assert cell.mean_and_sd("accuracy")[0] == pytest.approx(0.8)
+    assert (cell.failures.failed, cell.failures.runs) == (2, 3)
+    assert cell.shortcut == 0.8
+
+
+def test_a_cell_without_a_result():
+    cell = one([row(accuracy=None, shortcut=None)]).cells[Network("hgru"), 14]
+    assert cell.best is None and cell.best_value("alc") is None
+    assert cell.mean_and_sd("alc") is None and cell.shortcut is None
+
+
+def test_what_differs_beside_the_seed_makes_another_network():
+    rows = [row(seed=0), row(seed=1), row(seed=0, options={"timesteps": 4})]
+    rows += [row(seed=0, length=6)]
+    study = one(rows)
+    assert study.networks == [Network("hgru", "timesteps=4"), Network("hgru", "timesteps=null")]
+    assert len(study.cells[Network("hgru", "timesteps=null"), 14].rows) == 2
+    assert (Network("hgru", "timesteps=null"), 6) in study.cells
+
+
+def test_other_images_are_a_repetition_and_another_learning_rate_is_not():
+    assert one([row(data_seed=0), row(data_seed=1)]).networks == [Network("hgru")]
+    assert one([row(checkpoint_every=1), row(seed=1)]).networks == [Network("hgru")]
+    names = {each.variant for each in one([row(), row(learning_rate=1e-4)]).networks}
+    assert names == {"learning_rate=0.001", "learning_rate=0.0001"}
+
+
+def test_a_difference_in_many_fields_is_named_by_a_digest():
+    study = one([row(), row(learning_rate=1e-4, batch=64, clip=1.0)])
+    assert len(study.networks) == 2
+    assert all(each.variant.startswith("config ") for each in study.networks)
+
+
+def test_networks_come_in_the_order_of_the_paper_with_those_it_lacks_last():
+    study = one([row("unet"), row("of_my_own"), row("gru"), row("hgru")])
+    assert [each.model for each in study.networks] == ["hgru", "gru", "unet", "of_my_own"]
+    assert study.networks[-1].parameters is None
+    assert study.networks[0].parameters == 75_843
+
+
+def test_missing_lengths_are_those_of_the_paper():
+    study = one([row(length=9), row(length=20)])
+    assert study.lengths == [6, 9, 14, 20]
+    assert study.missing(Network("hgru")) == [6, 14]
+    assert study.missing(Network("gru")) == study.lengths
+    assert one([row(length=3)]).lengths == [3]  # another kind of task altogether
+
+
+def test_models_that_were_not_run_stand_for_themselves():
+    study = one([row("hgru"), row("hgru", batch=64)])
+    found = study.of(["gru", "hgru"])
+    assert found == [Network("gru"), Network("hgru", "batch=32"), Network("hgru", "batch=64")]
+
+
+def test_the_shortcut_of_a_length_comes_from_any_of_its_runs():
+    study = one([row("hgru", shortcut=None), row("gru", shortcut=0.85), row(length=6)])
+    assert (study.shortcut(14), study.shortcut(6), study.shortcut(9)) == (0.85, 0.8, None)
+    assert len(study.rows) == 3

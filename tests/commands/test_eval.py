@@ -1,0 +1,132 @@
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from hgru_vision.cli import main
+from hgru_vision.commands.eval import parse_steps
+from hgru_vision.data.datasets import Pathfinder
+from hgru_vision.data.store import write
+from hgru_vision.recipes.quick import SMALL, quick
+from hgru_vision.training.checkpoint import build
+from hgru_vision.training.config import Source, Stage
+from hgru_vision.training.evaluate import evaluate
+from hgru_vision.training.files import write_json
+
+INK = """
+import torch
+class Ink(torch.nn.Module):
+    def forward(self, image):
+        ink = image.mean(dim=(1, 2, 3))
+        return torch.stack([ink, ink.mean().expand_as(ink)], dim=1)
+"""
+
+
+def run_folder(folder, **changes):
+    """Write the folder of a run that was never trained."""
+    config = replace(quick(), options={"timesteps": 2}, test_images=20, **changes)
+    folder.mkdir()
+    write_json(folder / "config.json", config.to_json())
+    network = build(config)
+    save_file(network.state_dict(), folder / "weights.safetensors")
+    return network, config
+
+
+def small_data(**keywords):
+    return Pathfinder(SMALL.length, split="test", **SMALL.changes, **keywords)
+
+
+def test_a_run_is_judged_on_its_own_task(tmp_path, capsys):
+    network, _ = run_folder(tmp_path / "run", data_seed=5)
+    arguments = ["eval", str(tmp_path / "run"), "--count", "60", "--steps", "1:3", "--bins", "2"]
+    arguments += ["--json", str(tmp_path / "e.json"), "--figure", str(tmp_path / "e.png")]
+    assert main([*arguments, "--device", "cpu"]) == 0
+    report = json.loads((tmp_path / "e.json").read_text())
+    data = small_data(count=60, seed=5)
+    assert report["task"] == data.describe()
+    assert report["accuracy"] == evaluate(network, data).accuracy
+    assert report["steps"]["2"]["accuracy"] == report["accuracy"]
+    assert report["steps"]["3"]["accuracy"] == evaluate(network, data, timesteps=3).accuracy
+    assert report["timesteps"] == 2
+    distance, turns = report["by"].values()
+    assert [part["n"] for part in distance] == [part["n"] for part in turns] == [30, 30]
+    assert report["strata"]["everywhere"]["n"] == 60
+    assert report["shortcut"]["accuracy"] > 0.5
+    out = capsys.readouterr().out
+    assert f"{report['accuracy']:.1%} right on 60 images" in out
+    assert "Without following a path a probe gets" in out
+    assert "Accuracy by steps" in out and "trained with 2" in out
+    assert (tmp_path / "e.png").stat().st_size > 10_000
+
+
+def test_changes_go_on_top_of_the_runs_task(tmp_path):
+    run_folder(tmp_path / "run")
+    arguments = ["eval", str(tmp_path / "run"), "--count", "20", "--json", str(tmp_path / "e.json")]
+    assert main([*arguments, "--length", "4", "--seed", "7", "--set", "contrast=0.5"]) == 0
+    task = json.loads((tmp_path / "e.json").read_text())["task"]
+    assert (task["config"]["length"], task["config"]["contrast"], task["seed"]) == (4, 0.5, 7)
+    assert task["config"]["canvas"] == 32 and task["config"]["antialias"] is True
+
+
+def test_a_network_of_ones_own_on_a_preset(tmp_path, capsys):
+    (tmp_path / "net.py").write_text(INK)
+    arguments = ["eval", f"{tmp_path}/net.py:Ink", "--preset", "matched", "--length", "6"]
+    assert main([*arguments, "--count", "40", "--json", str(tmp_path / "e.json")]) == 0
+    task = json.loads((tmp_path / "e.json").read_text())["task"]
+    assert task["config"]["ghost"] is True and task["config"]["length"] == 6
+
+
+def test_statistics_can_be_estimated_first(tmp_path):
+    network, _ = run_folder(tmp_path / "run")
+    arguments = ["eval", str(tmp_path / "run"), "--count", "40", "--json", str(tmp_path / "e.json")]
+    assert main([*arguments, "--reestimate", "2"]) == 0
+    network.train()
+    norms = [each for each in network.modules() if isinstance(each, torch.nn.BatchNorm2d)]
+    for norm in norms:
+        norm.momentum = None
+    images = Pathfinder(SMALL.length, count=64, **SMALL.changes).batch(range(64))
+    with torch.no_grad():
+        for part in torch.from_numpy(images)[:, None].float().div(255).split(32):
+            network(part)
+    expected = evaluate(network, small_data(count=40)).accuracy
+    assert norms and json.loads((tmp_path / "e.json").read_text())["accuracy"] == expected
+
+
+def test_a_segmentation_has_pixels_and_overlap(tmp_path, capsys):
+    run_folder(tmp_path / "run", target="segmentation")
+    assert main(["eval", str(tmp_path / "run"), "--count", "8", "--steps", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "of the pixels right on 8 images" in out and "Intersection over union" in out
+    assert "probe" not in out
+
+
+def test_a_run_on_files_is_judged_on_what_was_held_out(tmp_path, capsys):
+    data = Pathfinder(SMALL.length, count=1080, **SMALL.changes)
+    write(data, tmp_path / "files", format="npy")
+    stage = Stage(sources=(Source(path=str(tmp_path / "files")),), images=64)
+    run_folder(tmp_path / "run", stages=(stage,))
+    assert main(["eval", str(tmp_path / "run")]) == 0
+    assert "right on 20 images" in capsys.readouterr().out
+    assert main(["eval", str(tmp_path / "run"), "--length", "6"]) == 2
+    assert "was trained on the files in" in capsys.readouterr().err
+    assert main(["eval", str(tmp_path / "run"), "--reestimate", "1"]) == 2
+    assert "--reestimate needs images that are drawn; give --preset" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "0:3", "5:4", "a", "4,x", "1:2:3"])
+def test_steps_that_are_none_are_refused(text):
+    with pytest.raises(
+        ValueError, match=r"--steps takes 1:16 or 4,8,12, numbers of 1 or more; got"
+    ):
+        parse_steps(text)
+
+
+def test_bad_wishes_are_refused_before_any_work(tmp_path, capsys):
+    (tmp_path / "net.py").write_text(INK)
+    network = f"{tmp_path}/net.py:Ink"
+    assert main(["eval", network, "--steps", "1:4"]) == 2
+    assert "Ink has no recurrent circuit" in capsys.readouterr().err
+    assert main(["eval", network, "--figure", "a.jpg"]) == 2
+    assert "pictures end in .svg, .pdf, .png; got a.jpg" in capsys.readouterr().err

@@ -1,0 +1,62 @@
+import runpy
+from pathlib import Path
+
+import pytest
+
+from hgru_vision.cli import main
+from hgru_vision.sweeps.ledger import append
+
+row = runpy.run_path(str(Path(__file__).parents[1] / "figures" / "synthetic.py"))["row"]
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    path = tmp_path / "results" / "a.jsonl"
+    for length in (6, 14):
+        append(path, row(length=length))
+    append(path, row(recipe="curriculum", stages=3))
+    return path
+
+
+def test_all_figures_are_drawn_or_said_not_to_be(tmp_path, capsys):
+    append(tmp_path / "a.jsonl", row(recipe="curriculum", stages=3))
+    out = tmp_path / "out"
+    assert main(["figures", "--ledger", str(tmp_path), "--out", str(out)]) == 0
+    names = {"accuracy", "parameters", "exemplars", "supplement", "curves", "seeds"}
+    drawn = {str(path.relative_to(out)) for path in out.rglob("*.*")}
+    assert drawn == {f"curriculum-paper/{name}.svg" for name in names}
+    said = capsys.readouterr().out
+    assert f"wrote {out}/curriculum-paper/accuracy.svg" in said
+    assert "alc: not drawn; no run of its networks has an area under the learning curve" in said
+    assert "beyond: not drawn" in said
+
+
+def test_every_study_has_a_folder(ledger, tmp_path, capsys):
+    arguments = ["figures", "seeds", "--ledger", str(ledger.parent), "--out", str(tmp_path / "out")]
+    assert main([*arguments, "--format", "png"]) == 0
+    drawn = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.*")}
+    assert drawn == {"synthetic-paper/seeds.png", "curriculum-paper/seeds.png"}
+    said = capsys.readouterr().out
+    assert "synthetic recipe, paper Pathfinder: 2 runs, 1 network, paths of 6, 14 paddles" in said
+
+
+def test_a_half_written_row_is_told_and_passed_over(ledger, tmp_path, capsys):
+    with ledger.open("a") as file:
+        file.write('{"schema": 1, "ha')
+    assert main(["figures", "seeds", "--ledger", str(ledger), "--out", str(tmp_path)]) == 0
+    assert "note: " in capsys.readouterr().out
+
+
+def test_what_cannot_be_drawn_is_an_error(ledger, tmp_path, capsys):
+    assert main(["figures", "beyond", "--ledger", str(ledger), "--out", str(tmp_path)]) == 2
+    assert "has nothing of what beyond shows" in capsys.readouterr().err
+    assert main(["figures", "sedes", "--ledger", str(ledger)]) == 2
+    assert "did you mean 'seeds'?" in capsys.readouterr().err
+
+
+def test_no_ledger_and_an_empty_one(tmp_path, capsys):
+    assert main(["figures", "--ledger", str(tmp_path / "none")]) == 2
+    assert "no ledger" in capsys.readouterr().err
+    (tmp_path / "empty.jsonl").touch()
+    assert main(["figures", "--ledger", str(tmp_path / "empty.jsonl")]) == 2
+    assert "empty.jsonl has no run yet; `hgru sweep` adds them" in capsys.readouterr().err

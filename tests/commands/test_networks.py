@@ -1,0 +1,27 @@
+import pytest
+from safetensors.torch import save_file
+
+from hgru_vision.commands.networks import open_network
+from hgru_vision.recipes.quick import quick
+from hgru_vision.training.checkpoint import build
+from hgru_vision.training.files import write_json
+
+
+def test_a_run_is_opened_with_its_configuration(tmp_path):
+    config = quick()
+    write_json(tmp_path / "config.json", config.to_json())
+    save_file(build(config).state_dict(), tmp_path / "weights.safetensors")
+    opened = open_network(str(tmp_path))
+    assert opened.config == config and opened.result is None
+    assert not opened.network.training
+
+
+def test_a_network_of_ones_own_is_opened(tmp_path):
+    (tmp_path / "net.py").write_text("import torch\ndef load():\n    return torch.nn.Identity()\n")
+    opened = open_network(f"{tmp_path}/net.py:load")
+    assert type(opened.network).__name__ == "Identity" and opened.config is None
+
+
+def test_what_is_neither_is_refused():
+    with pytest.raises(FileNotFoundError, match=r"no network 'hgrou'; give the folder of a run"):
+        open_network("hgrou")

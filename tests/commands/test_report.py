@@ -1,0 +1,22 @@
+import runpy
+from pathlib import Path
+
+from hgru_vision.cli import main
+from hgru_vision.sweeps.ledger import append
+
+row = runpy.run_path(str(Path(__file__).parents[1] / "figures" / "synthetic.py"))["row"]
+
+
+def test_a_ledger_becomes_one_page(tmp_path, capsys):
+    append(tmp_path / "a.jsonl", row(points=3))
+    out = tmp_path / "page" / "report.html"
+    assert main(["report", "--ledger", str(tmp_path), "--out", str(out)]) == 0
+    assert f"wrote {out}" in capsys.readouterr().out
+    page = out.read_text()
+    assert page.startswith("<!doctype html>") and "Results of 1 runs" not in page
+    assert "Results of 1 run<" in page
+
+
+def test_without_a_ledger_there_is_no_report(tmp_path, capsys):
+    assert main(["report", "--ledger", str(tmp_path / "none")]) == 2
+    assert "no ledger" in capsys.readouterr().err

@@ -1,0 +1,48 @@
+import pytest
+
+from hgru_vision.analysis.study import studies
+from hgru_vision.figures.curves import curves
+from hgru_vision.figures.names import EVERY
+from hgru_vision.figures.style import NothingToDraw, render
+
+
+def test_every_class_and_length_has_a_panel(full):
+    figure = curves(full)
+    assert len(figure.axes) == len(EVERY) * 3
+    assert figure.get_supxlabel() == ""
+
+
+def test_all_runs_are_drawn_and_the_best_stands_out(partial):
+    axes = curves(partial).axes[0]
+    first, second = (line for line in axes.lines if len(line.get_xdata()) == 20)
+    assert first.get_alpha() == 0.35 and second.get_alpha() == 1
+    assert second.get_xdata()[-1] == 640 and second.get_ydata()[-1] == pytest.approx(0.91)
+
+
+def test_what_was_not_run_is_said(partial):
+    figure = curves(partial)
+    assert "Highway" in figure.get_supxlabel()
+    names = [text.get_text() for text in figure.axes[2].get_legend().get_texts()]
+    assert names[:2] == ["hGRU", "hGRU, 6 steps: not run"]
+    per_pixel = figure.axes[5]
+    assert [text.get_text() for text in per_pixel.texts] == ["not run"]
+
+
+def test_a_change_of_stage_is_marked(row):
+    (study,) = studies([row(stages=4)])
+    axes = curves(study).axes[2]
+    (ticks,) = (line for line in axes.lines if line.get_marker() == "|")
+    assert ticks.get_xdata().tolist() == [192, 352, 512]  # the first points of stages 1, 2, 3
+
+
+def test_a_network_of_ones_own_is_drawn_too(row):
+    (study,) = studies([row("of_my_own")])
+    figure = curves(study)
+    assert figure.axes[0].get_ylabel() == "Other"
+    assert render(figure, "svg")
+
+
+def test_no_curve_no_figure(row):
+    (study,) = studies([row(points=0)])
+    with pytest.raises(NothingToDraw, match="no run has a learning curve"):
+        curves(study)

@@ -1,0 +1,30 @@
+import pytest
+
+from hgru_vision.analysis.study import studies
+from hgru_vision.figures.parameters import parameters
+from hgru_vision.figures.style import NothingToDraw, render
+
+
+def test_each_network_is_a_point_at_its_multiple(full):
+    (axes,) = parameters(full).axes
+    names = [text.get_text() for text in axes.texts]
+    assert {"hGRU", "U-Net", "ResNet-152", "FF small (5L)"} <= set(names)
+    points = [line.get_xdata()[0] for line in axes.lines[:28]]
+    assert points[0] == 1
+    assert max(points) == pytest.approx(767, abs=1)
+    assert axes.get_xscale() == "log" and axes.get_ylabel() == "accuracy, paths of 14 paddles"
+
+
+def test_what_was_not_run_is_said(partial):
+    figure = parameters(partial)
+    note = figure.get_supxlabel().replace("\N{NO-BREAK SPACE}", " ")
+    assert "hGRU, 6 steps" in note and "U-Net" in note  # not run on the longest paths
+    assert render(figure, "svg")
+
+
+def test_without_the_longest_paths_there_is_nothing(row):
+    (study,) = studies([row(length=6)])
+    with pytest.raises(
+        NothingToDraw, match="no run of its networks has an accuracy on paths of 14"
+    ):
+        parameters(study)

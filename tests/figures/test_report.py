@@ -1,0 +1,79 @@
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from hgru_vision.analysis.study import studies
+from hgru_vision.figures.report import report_html
+
+
+class Checker(HTMLParser):
+    """Gathers text, and complains of tags that are not closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open, self.text, self.images = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        if tag == "img":
+            self.images.append(dict(attributes))
+        elif tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def read(page):
+    checker = Checker()
+    checker.feed(page)
+    assert checker.open == []
+    return " ".join(" ".join(checker.text).split()), checker.images
+
+
+@pytest.fixture(scope="module")
+def page(partial):
+    return report_html([partial])
+
+
+def test_numbers_stand_in_the_table(page):
+    text, _ = read(page)
+    assert "Results of 10 runs" in text
+    assert "hGRU hgru 75,843 1x 91.0 90.4 to 91.5 90.5 ± 0.7" in text
+    assert "without a path: 80.0" in text
+
+
+def test_missing_diverged_and_failed_are_said(page):
+    text, _ = read(page)
+    assert "U-Net unet 25,856,266 341x 80.0" in text
+    assert "diverged 2 2 failed" in text
+    assert "not run" in text and "Not run: hgru_6 , hgru_4" in text
+    assert "Networks that the paper does not have: not drawn" in text
+
+
+def test_accuracies_not_above_the_shortcut_are_marked(page):
+    marked = re.findall(r"class='start below'><b>([\d.]+)<", page)
+    assert marked == ["80.0", "70.0"]  # of the U-Net, where the probe has 80 %
+
+
+def test_the_file_needs_no_other(page):
+    _, images = read(page)
+    assert len(images) == 7
+    assert all(image["src"].startswith("data:image/") for image in images)
+    assert "http" not in re.sub(r"base64,[^']+", "", page)
+
+
+def test_devices_versions_and_time_are_there(page):
+    text, _ = read(page)
+    assert "synthetic device hgru_vision 0.1.0, numpy 2.0.0, python 3.12.0, torch 2.11.0" in text
+    assert "000000000000 10 3.4" in text  # ten runs of 1,234.5 seconds
+
+
+def test_names_from_outside_cannot_become_tags(row):
+    found = studies([row(recipe="<b>", path="a&b", shortcut=None, points=0)])
+    text, _ = read(report_html(found))
+    assert "<b> recipe, a&b Pathfinder" in text
+    assert "without a path: not measured" in text

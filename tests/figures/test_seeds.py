@@ -1,0 +1,27 @@
+import pytest
+
+from hgru_vision.analysis.study import Study
+from hgru_vision.figures.seeds import DIVERGED, seeds
+from hgru_vision.figures.style import NothingToDraw, render
+
+
+def test_every_run_is_a_dot_and_failures_are_counted(partial):
+    figure = seeds(partial)
+    longest = figure.axes[2]
+    dots = [line for line in longest.lines if line.get_marker() == "o"]
+    assert list(dots[0].get_xdata()) == [0.9, 0.91]
+    crosses = [line for line in longest.lines if line.get_marker() == "x"]
+    assert list(crosses[0].get_xdata()) == [DIVERGED, DIVERGED]
+    assert [text.get_text() for text in longest.texts] == ["0/2", "2/2", "not run"]
+    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert names == ["hGRU", "hGRU (batchnorm)", "U-Net"]
+    assert "ViT" in figure.get_supxlabel()
+
+
+def test_all_networks_fit(full):
+    assert render(seeds(full), "png")
+
+
+def test_an_empty_study_has_no_figure():
+    with pytest.raises(NothingToDraw, match="there is no run"):
+        seeds(Study(recipe="screen", task="paper", cells={}))
