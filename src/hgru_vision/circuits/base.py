@@ -130,6 +130,13 @@ class Circuit(nn.Module, ABC):
         x, h2 and each output : (B, K, H, W)
         """
 
+    def run_at_once(self, x: Tensor, state: Tensor | None, steps: int) -> Tensor | None:
+        """Run all steps in one piece, where a circuit has a way that fits the drive: the last H2.
+
+        `state` is None for a start at zero.
+        """
+        return None
+
     def forward(
         self,
         x: Tensor,
@@ -163,7 +170,12 @@ class Circuit(nn.Module, ABC):
         steps = self.timesteps if timesteps is None else timesteps
         _check_timesteps(steps)
         self._check_drive(x)
-        h2 = self._start(x, generator) if state is None else self._check_state(x, state)
+        state = self._first_state(x, state, generator)
+        if not (return_trajectory or self.checkpoint):
+            last = self.run_at_once(x, state, steps)
+            if last is not None:
+                return last
+        h2 = torch.zeros_like(x) if state is None else state
         horizontal = self.prepare(x)
         images = self._images_at_once(x)
         parts = [
@@ -214,9 +226,15 @@ class Circuit(nn.Module, ABC):
         """Contexts of a checkpointed step and of its recomputation."""
         return nullcontext(), nullcontext()
 
-    def _start(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
+    def _first_state(
+        self, x: Tensor, state: Tensor | None, generator: torch.Generator | None
+    ) -> Tensor | None:
+        """Check the state that was given, or start as `start` says; None stands for zero."""
+        if state is not None:
+            self._check_state(x, state)
+            return state
         if self.start == "zero":
-            return torch.zeros_like(x)
+            return None
         if self.start == "learned":
             return self.h0.expand_as(x)
         bound = (3 / (self.channels * self.kernel_size**2)) ** 0.5
@@ -238,12 +256,11 @@ class Circuit(nn.Module, ABC):
                 f"x is {x.dtype} and the layer {dtype}; convert one of them, or use torch.autocast"
             )
 
-    def _check_state(self, x: Tensor, state: Tensor) -> Tensor:
+    def _check_state(self, x: Tensor, state: Tensor) -> None:
         if state.shape != x.shape:
             raise ValueError(
                 f"state has shape {tuple(state.shape)}; it must be that of x, {tuple(x.shape)}"
             )
-        return state
 
 
 def _check_timesteps(timesteps: int) -> None:

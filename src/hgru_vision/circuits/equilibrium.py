@@ -242,7 +242,8 @@ class EquilibriumHGRU(HGRU):
         if return_trajectory:
             return super().forward(x, state, steps, True, generator)
         self._check_drive(x)
-        h2 = self._start(x, generator) if state is None else self._check_state(x, state)
+        first = self._first_state(x, state, generator)
+        h2 = torch.zeros_like(x) if first is None else first
         h2, self.residual = equilibrium(self.recurrence(x), h2, steps, tolerance=self.tolerance)
         return h2
 

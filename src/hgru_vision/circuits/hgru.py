@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from hgru_vision.circuits.base import Circuit, Horizontal, Trajectory
 from hgru_vision.circuits.start import chronos, xavier_kernel, xavier_vector
 from hgru_vision.circuits.symmetric import SymmetricKernel
-from hgru_vision.ops import prepare
+from hgru_vision.ops import prepare, storage_at_once
 
 __all__ = ["HGRU"]
 
@@ -26,8 +26,8 @@ class HGRU(Circuit):
         `Circuit` for the draw) or "learned" (K more parameters). The default is "zero", which makes
         an output a function of the input alone.
     backend
-        How the horizontal convolution is computed: "auto", "reference", "fft" or "matmul"; see
-        `hgru_vision.ops`.
+        How the horizontal convolution is computed: "auto", "reference", "fft", "matmul", or, on a
+        GPU, "gemm" and "gemm32"; see `hgru_vision.ops`.
     checkpoint
         Keep one state a step for the backward pass and compute the rest again.
     generator
@@ -115,3 +115,19 @@ class HGRU(Circuit):
         candidate = self.zeta(kappa * h1 + beta * c2 + omega * h1 * c2)  # Eq. 8
         h2 = eta * (h2 * (1 - g2) + candidate * g2)  # Eq. 9
         return Trajectory(h1, h2, g1, g2)
+
+    def run_at_once(self, x: Tensor, state: Tensor | None, steps: int) -> Tensor | None:
+        """Run all steps by the kernels of `ops/hgru.py`, which know the equations above alone."""
+        equations = ("prepare", "step", "zeta")
+        if any(getattr(type(self), name) is not getattr(HGRU, name) for name in equations):
+            return None
+        storage = storage_at_once(x, self.channels, self.kernel_size, self.backend)
+        if storage is None:
+            return None
+        from hgru_vision.ops.hgru import Parameters, run  # needs Triton
+
+        parameters = Parameters(
+            self.w(), self.u1, self.b1, self.u2, self.b2,
+            self.alpha, self.mu, self.kappa, self.beta, self.omega, self.eta,
+        )  # fmt: skip
+        return run(x, state, parameters, steps, storage)

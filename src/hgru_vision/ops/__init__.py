@@ -7,6 +7,7 @@ from hgru_vision.ops.dispatch import (
     explain,
     horizontal_conv,
     prepare,
+    storage_at_once,
 )
 
-__all__ = ["Backend", "Choice", "PreparedKernel", "explain", "horizontal_conv", "prepare"]
+__all__ = ["Backend", "Choice", "PreparedKernel", "explain", "horizontal_conv", "prepare", "storage_at_once"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
 from typing import Literal, get_args
 
 import torch
@@ -15,8 +17,14 @@ from hgru_vision.ops.tiling import plan
 
 __all__ = ["Backend", "Choice", "PreparedKernel", "explain", "horizontal_conv", "prepare"]
 
-Backend = Literal["auto", "reference", "fft", "matmul"]
+Backend = Literal["auto", "reference", "fft", "matmul", "gemm", "gemm32"]
 """Names of the ways to compute; "auto" takes the fastest for the case."""
+
+MOST_CHANNELS = 128
+"""That the hGRU's steps in one piece take: more do not fit into the registers of a program."""
+
+STORAGE: dict[Backend, torch.dtype] = {"gemm": torch.float16, "gemm32": torch.float32}
+"""What the GPU forms keep between products."""
 
 PreparedKernel = Callable[[Tensor], Tensor]
 """A kernel made ready for images of one shape: (B, K_in, H, W) -> (B, K_out, H, W)."""
@@ -110,9 +118,13 @@ def prepare(weight: Tensor, x: Tensor, backend: Backend = "auto") -> PreparedKer
     True
     """
     _check(x, weight, backend)
-    name = _choose(x, weight, backend)
+    name = _choose(x, weight.shape, backend)
     if name == "reference":
         return DirectKernel(weight)
+    if name in STORAGE:
+        from hgru_vision.ops.gemm import GemmKernel  # needs Triton
+
+        return GemmKernel.prepare(weight, x, STORAGE[name])
     return (FourierKernel if name == "fft" else MatrixKernel).prepare(weight, x)
 
 
@@ -130,10 +142,10 @@ def explain(x: Tensor, weight: Tensor, backend: Backend = "auto") -> Choice:
     matmul: slower than the fast transform; for compilers and exporters
     """
     _check(x, weight, backend)
-    taken = _choose(x, weight, backend)
+    taken = _choose(x, weight.shape, backend)
     if backend != "auto":
         return Choice(backend=taken, reasons=dict.fromkeys(_WAYS, f"{taken!r} was asked for"))
-    direct, spectral = (f"{count / 1e6:,.1f} million" for count in _operations(x, weight))
+    direct, spectral = (f"{count / 1e6:,.1f} million" for count in _operations(x, weight.shape))
     reasons: dict[Backend, str] = {
         "reference": f"{direct} operations an image, {spectral} in the frequency domain",
         "fft": f"{spectral} operations an image, {direct} for the direct form",
@@ -149,18 +161,50 @@ def explain(x: Tensor, weight: Tensor, backend: Backend = "auto") -> Choice:
 _WAYS: tuple[Backend, ...] = get_args(Backend)[1:]
 
 
-def _choose(x: Tensor, weight: Tensor, backend: Backend) -> Backend:
+def storage_at_once(
+    x: Tensor, channels: int, kernel_size: int, backend: Backend
+) -> torch.dtype | None:
+    """Say how the hGRU's steps in one piece (`ops/hgru.py`) would store; None if they do not fit."""
+    if channels > MOST_CHANNELS:
+        return None
+    taken = _choose(x, (channels, channels, kernel_size, kernel_size), backend)
+    return STORAGE.get(taken)
+
+
+def _choose(x: Tensor, shape: Sequence[int], backend: Backend) -> Backend:
+    if backend in STORAGE and (missing := _gpu_form_lacks(x)):
+        raise ValueError(f"backend is {backend!r}, but {missing}")
     if backend != "auto":
         return backend
-    direct, spectral = _operations(x, weight)
+    if _gpu_form_lacks(x) is None:
+        return "gemm"
+    direct, spectral = _operations(x, shape)
     if direct <= spectral:
         return "reference"
     return "matmul" if torch.compiler.is_compiling() else "fft"
 
 
-def _operations(x: Tensor, weight: Tensor) -> tuple[int, int]:
+def _gpu_form_lacks(x: Tensor) -> str | None:
+    """Say what the Triton forms miss to work on `x`; None if nothing."""
+    if x.device.type != "cuda":
+        return f"x is on the {x.device.type}; the GPU forms need CUDA"
+    if x.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        return f"x is {x.dtype}; the GPU forms compute in float16 or float32"
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return "a compiler or torch.func is tracing; the GPU forms are opaque to both"
+    if not _has_triton():
+        return "Triton is not installed"
+    return None
+
+
+@lru_cache(maxsize=1)
+def _has_triton() -> bool:
+    return find_spec("triton") is not None
+
+
+def _operations(x: Tensor, shape: Sequence[int]) -> tuple[int, int]:
     """Multiply-adds an image of the direct form and, in the same currency, of the spectral one."""
-    k_out, k_in, size, _ = weight.shape
+    k_out, k_in, size, _ = shape
     height, width = x.shape[-2:]
     points = plan(height, width, size, x.device.type).points
     vectors = -(-k_out // _VECTOR) * _VECTOR

@@ -1,0 +1,261 @@
+"""Triton kernels for what the hGRU does at a pixel: gates, states and their gradients.
+
+A pixel of an image is a row of K channels, all rows lie one after the other, and a gate is a product
+of rows with a K x K matrix. Letters and equation numbers are those of `circuits/hgru.py`. H1 and G2
+are not kept for the way back: `inhibit` makes them again, step by step.
+
+Constants are one table, (`CONSTANTS`, K): b1, b2, alpha, mu, kappa, beta, omega. Gradients of the
+parameters are summed by each program on its own, in a place of its own, and added up outside: the
+result does not depend on which program ran first.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+__all__ = ["CONSTANTS", "excite", "excite_backward", "gate", "gate_backward", "inhibit",
+           "inhibit_backward"]  # fmt: skip
+
+CONSTANTS = ("b1", "b2", "alpha", "mu", "kappa", "beta", "omega")
+
+
+@triton.jit
+def _sigmoid(a):
+    return 1 / (1 + tl.exp(-a))
+
+
+@triton.jit
+def _tanh(a):
+    # exp of a negative number: no overflow, and odd to the last bit.
+    e = tl.exp(-2 * tl.abs(a))
+    size = (1 - e) / (1 + e)
+    return tl.where(a < 0, -size, size)
+
+
+@triton.jit
+def _constant(table, index, k, CHANNELS: tl.constexpr):
+    return tl.load(table + index * CHANNELS + k)[None, :]
+
+
+@triton.jit
+def _matrix(u, k, CHANNELS: tl.constexpr):
+    return tl.load(u + k[:, None] * CHANNELS + k[None, :])
+
+
+@triton.jit
+def _add(sums, k, value):
+    tl.store(sums + k, tl.load(sums + k) + value)
+
+
+@triton.jit
+def gate(
+    h2_in, u1, table, u_out, rows,
+    PITCH: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Gate the first state: Eq. 3 and the product in Eq. 4."""
+    k = tl.arange(0, CHANNELS)
+    r = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+    at = r[:, None] * PITCH + k[None, :]
+    inside = (r < rows)[:, None] & (k < PITCH)[None, :]
+    h2 = tl.load(h2_in + at, inside, 0.0)
+    g1 = _sigmoid(
+        tl.dot(h2, _matrix(u1, k, CHANNELS), input_precision=PRECISION)
+        + _constant(table, 0, k, CHANNELS)
+    )  # Eq. 3
+    tl.store(u_out + at, (g1 * h2).to(u_out.dtype.element_ty), inside)
+
+
+@triton.jit
+def inhibit(
+    x_in, c1_in, h2_in, u2, table, h1_out, g2_out, rows,
+    PITCH: tl.constexpr, GATE: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Inhibit the drive, Eq. 5; for the way back compute the second gate with it, Eq. 6."""
+    k = tl.arange(0, CHANNELS)
+    r = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+    at = r[:, None] * PITCH + k[None, :]
+    inside = (r < rows)[:, None] & (k < PITCH)[None, :]
+    x = tl.load(x_in + at, inside, 0.0).to(tl.float32)
+    c1 = tl.load(c1_in + at, inside, 0.0).to(tl.float32)
+    h2 = tl.load(h2_in + at, inside, 0.0).to(tl.float32)
+    alpha, mu = _constant(table, 2, k, CHANNELS), _constant(table, 3, k, CHANNELS)
+    h1 = _tanh(x - c1 * (alpha * h2 + mu)).to(h1_out.dtype.element_ty)  # Eq. 5
+    tl.store(h1_out + at, h1, inside)
+    if GATE:
+        g2 = _sigmoid(
+            tl.dot(h1, _matrix(u2, k, CHANNELS), input_precision=PRECISION)
+            + _constant(table, 1, k, CHANNELS)
+        )  # Eq. 6
+        tl.store(g2_out + at, g2.to(g2_out.dtype.element_ty), inside)
+
+
+@triton.jit
+def excite(
+    c2_in, h1_in, h2_in, u1, u2, table, eta_in, h2_out, u_out, rows,
+    PITCH: tl.constexpr, NEXT: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Excite and mix, Eqs. 6, 8 and 9; if there is a next step, gate the new state for it."""
+    k = tl.arange(0, CHANNELS)
+    r = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+    at = r[:, None] * PITCH + k[None, :]
+    inside = (r < rows)[:, None] & (k < PITCH)[None, :]
+    h1_stored = tl.load(h1_in + at, inside, 0.0)
+    c2 = tl.load(c2_in + at, inside, 0.0).to(tl.float32)
+    h2 = tl.load(h2_in + at, inside, 0.0).to(tl.float32)
+    kappa, beta = _constant(table, 4, k, CHANNELS), _constant(table, 5, k, CHANNELS)
+    omega, eta = _constant(table, 6, k, CHANNELS), tl.load(eta_in)
+    g2 = _sigmoid(
+        tl.dot(h1_stored, _matrix(u2, k, CHANNELS), input_precision=PRECISION)
+        + _constant(table, 1, k, CHANNELS)
+    )  # Eq. 6
+    h1 = h1_stored.to(tl.float32)
+    candidate = _tanh(kappa * h1 + beta * c2 + omega * h1 * c2)  # Eq. 8
+    h2 = (eta * (h2 * (1 - g2) + candidate * g2)).to(h2_out.dtype.element_ty)  # Eq. 9
+    tl.store(h2_out + at, h2, inside)
+    if NEXT:
+        g1 = _sigmoid(
+            tl.dot(h2, _matrix(u1, k, CHANNELS), input_precision=PRECISION)
+            + _constant(table, 0, k, CHANNELS)
+        )  # Eq. 3
+        tl.store(u_out + at, (g1 * h2).to(u_out.dtype.element_ty), inside)
+
+
+@triton.jit
+def excite_backward(
+    dh2_in, h1_in, g2_in, c2_in, h2_in, u2_t, table, eta_in, largest, unit_in,
+    unit_out, dc2_out, dh1_out, dh2_out, constant_sums, matrix_sums, eta_sums,
+    rows, parts,
+    PITCH: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr, PRECISION: tl.constexpr,
+    PROGRAMS: tl.constexpr,
+):  # fmt: skip
+    """Go back through Eqs. 9, 8 and 6.
+
+    Gradients are scaled anew at each step, the largest to 256 or little less: far from overflow in
+    float16, and the small ones are kept. `largest` has what the last kernel found, one number a
+    program; `unit` is the true size of a stored 1.
+    """
+    k = tl.arange(0, CHANNELS)
+    program = tl.program_id(0)
+    most = tl.max(tl.load(largest + tl.arange(0, PROGRAMS)), 0)
+    finite = (most > 0) & (most < float("inf"))
+    scale = 256 / tl.exp2(tl.ceil(tl.log2(tl.where(finite, most, 256.0))))  # a power of two
+    unit = tl.load(unit_in) / scale
+    if program == 0:
+        tl.store(unit_out, unit)
+    kappa, beta = _constant(table, 4, k, CHANNELS), _constant(table, 5, k, CHANNELS)
+    omega, eta = _constant(table, 6, k, CHANNELS), tl.load(eta_in)
+    matrix_t = _matrix(u2_t, k, CHANNELS)
+    db2 = tl.zeros((ROWS, CHANNELS), tl.float32)
+    dkappa = tl.zeros((ROWS, CHANNELS), tl.float32)
+    dbeta = tl.zeros((ROWS, CHANNELS), tl.float32)
+    domega = tl.zeros((ROWS, CHANNELS), tl.float32)
+    deta = tl.zeros((ROWS, CHANNELS), tl.float32)
+    du2 = tl.zeros((CHANNELS, CHANNELS), tl.float32)
+    for part in range(program, parts, tl.num_programs(0)):
+        r = (part * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+        at = r[:, None] * PITCH + k[None, :]
+        inside = (r < rows)[:, None] & (k < PITCH)[None, :]
+        dh2 = tl.load(dh2_in + at, inside, 0.0).to(tl.float32) * scale
+        h1_stored = tl.load(h1_in + at, inside, 0.0)
+        g2 = tl.load(g2_in + at, inside, 0.0).to(tl.float32)
+        c2 = tl.load(c2_in + at, inside, 0.0).to(tl.float32)
+        h2 = tl.load(h2_in + at, inside, 0.0).to(tl.float32)
+        h1 = h1_stored.to(tl.float32)
+        candidate = _tanh(kappa * h1 + beta * c2 + omega * h1 * c2)  # Eq. 8
+        deta += dh2 * (h2 * (1 - g2) + candidate * g2)
+        dh2 = eta * dh2
+        dz = dh2 * g2 * (1 - candidate * candidate)
+        dgate = dh2 * (candidate - h2) * g2 * (1 - g2)
+        dkappa += dz * h1
+        dbeta += dz * c2
+        domega += dz * h1 * c2
+        db2 += dgate
+        dgate = dgate.to(h1_stored.dtype)
+        du2 = tl.dot(tl.trans(h1_stored), dgate, du2, input_precision=PRECISION)
+        dh1 = dz * (kappa + omega * c2) + tl.dot(dgate, matrix_t, input_precision=PRECISION)
+        dc2 = dz * (beta + omega * h1)
+        tl.store(dc2_out + at, dc2.to(dc2_out.dtype.element_ty), inside)
+        tl.store(dh1_out + at, dh1.to(dh1_out.dtype.element_ty), inside)
+        tl.store(dh2_out + at, (dh2 * (1 - g2)).to(dh2_out.dtype.element_ty), inside)
+    own = constant_sums + program * 7 * CHANNELS
+    _add(own + 1 * CHANNELS, k, tl.sum(db2, 0) * unit)
+    _add(own + 4 * CHANNELS, k, tl.sum(dkappa, 0) * unit)
+    _add(own + 5 * CHANNELS, k, tl.sum(dbeta, 0) * unit)
+    _add(own + 6 * CHANNELS, k, tl.sum(domega, 0) * unit)
+    tl.store(eta_sums + program * CHANNELS + k, tl.sum(deta, 0) * unit)
+    _add(matrix_sums + program * CHANNELS * CHANNELS,
+         k[:, None] * CHANNELS + k[None, :], du2 * unit)  # fmt: skip
+
+
+@triton.jit
+def inhibit_backward(
+    dh1_in, dh1_conv_in, h1_in, c1_in, h2_in, dh2_in, table, unit_in,
+    dc1_out, dh2_out, dx_out, constant_sums, rows, parts,
+    PITCH: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
+):  # fmt: skip
+    """Go back through Eq. 5; `dx` is what this step adds to the gradient of the drive."""
+    k = tl.arange(0, CHANNELS)
+    program = tl.program_id(0)
+    alpha, mu = _constant(table, 2, k, CHANNELS), _constant(table, 3, k, CHANNELS)
+    dalpha = tl.zeros((ROWS, CHANNELS), tl.float32)
+    dmu = tl.zeros((ROWS, CHANNELS), tl.float32)
+    unit = tl.load(unit_in)
+    for part in range(program, parts, tl.num_programs(0)):
+        r = (part * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+        at = r[:, None] * PITCH + k[None, :]
+        inside = (r < rows)[:, None] & (k < PITCH)[None, :]
+        dh1 = tl.load(dh1_in + at, inside, 0.0).to(tl.float32)
+        dh1 += tl.load(dh1_conv_in + at, inside, 0.0).to(tl.float32)
+        h1 = tl.load(h1_in + at, inside, 0.0).to(tl.float32)
+        c1 = tl.load(c1_in + at, inside, 0.0).to(tl.float32)
+        h2 = tl.load(h2_in + at, inside, 0.0).to(tl.float32)
+        dh2 = tl.load(dh2_in + at, inside, 0.0).to(tl.float32)
+        dz = dh1 * (1 - h1 * h1)
+        dalpha -= dz * c1 * h2
+        dmu -= dz * c1
+        dh2 -= dz * c1 * alpha
+        dc1 = -dz * (alpha * h2 + mu)
+        tl.store(dc1_out + at, dc1.to(dc1_out.dtype.element_ty), inside)
+        tl.store(dh2_out + at, dh2.to(dh2_out.dtype.element_ty), inside)
+        tl.store(dx_out + at, dz.to(dx_out.dtype.element_ty), inside)
+    own = constant_sums + program * 7 * CHANNELS
+    _add(own + 2 * CHANNELS, k, tl.sum(dalpha, 0) * unit)
+    _add(own + 3 * CHANNELS, k, tl.sum(dmu, 0) * unit)
+
+
+@triton.jit
+def gate_backward(
+    du_in, h2_in, dh2_in, u1, u1_t, table, unit_in,
+    dh2_out, largest, constant_sums, matrix_sums, rows, parts,
+    PITCH: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Go back through the product in Eq. 4 and through Eq. 3."""
+    k = tl.arange(0, CHANNELS)
+    program = tl.program_id(0)
+    b1 = _constant(table, 0, k, CHANNELS)
+    matrix, matrix_t = _matrix(u1, k, CHANNELS), _matrix(u1_t, k, CHANNELS)
+    db1 = tl.zeros((ROWS, CHANNELS), tl.float32)
+    du1 = tl.zeros((CHANNELS, CHANNELS), tl.float32)
+    most = tl.zeros((ROWS, CHANNELS), tl.float32)
+    unit = tl.load(unit_in)
+    for part in range(program, parts, tl.num_programs(0)):
+        r = (part * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+        at = r[:, None] * PITCH + k[None, :]
+        inside = (r < rows)[:, None] & (k < PITCH)[None, :]
+        du = tl.load(du_in + at, inside, 0.0).to(tl.float32)
+        h2_stored = tl.load(h2_in + at, inside, 0.0)
+        dh2 = tl.load(dh2_in + at, inside, 0.0).to(tl.float32)
+        g1 = _sigmoid(tl.dot(h2_stored, matrix, input_precision=PRECISION) + b1)  # Eq. 3
+        dgate = du * h2_stored.to(tl.float32) * g1 * (1 - g1)
+        db1 += dgate
+        dgate = dgate.to(h2_stored.dtype)
+        du1 = tl.dot(tl.trans(h2_stored), dgate, du1, input_precision=PRECISION)
+        dh2 += du * g1 + tl.dot(dgate, matrix_t, input_precision=PRECISION)
+        most = tl.maximum(most, tl.abs(dh2))
+        tl.store(dh2_out + at, dh2.to(dh2_out.dtype.element_ty), inside)
+    tl.store(largest + program, tl.max(most))
+    _add(constant_sums + program * 7 * CHANNELS, k, tl.sum(db1, 0) * unit)
+    _add(matrix_sums + program * CHANNELS * CHANNELS,
+         k[:, None] * CHANNELS + k[None, :], du1 * unit)  # fmt: skip
