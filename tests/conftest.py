@@ -20,6 +20,12 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
+# Triton's kernels run in its interpreter where there is no GPU. It asks when it is imported, which
+# torch may do long before a test does.
+if not Path("/dev/nvidia0").exists():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder of real data beside the checkout; tests that need it are skipped without it."""

@@ -16,9 +16,10 @@ SMALL = torch.empty(1, 2, 8, 8), torch.empty(2, 2, 3, 3)
 def test_auto(case, expected):
     choice = ops.explain(*case)
     assert choice.backend == expected
-    assert set(choice.reasons) == {"reference", "fft", "matmul"}
+    assert set(choice.reasons) == {"reference", "fft", "matmul", "gemm", "gemm32"}
     assert str(choice).startswith(f"{expected} (taken): ")
-    assert len(str(choice).splitlines()) == 3
+    assert len(str(choice).splitlines()) == 5
+    assert choice.reasons["gemm"] == "x is on the cpu; the GPU forms need CUDA"
 
 
 @pytest.mark.parametrize("case", [PAPER, SMALL])
@@ -27,6 +28,56 @@ def test_auto_knows_shape_and_device_only(case):
     expected = ops.explain(x, weight)
     assert ops.explain(torch.zeros_like(x), torch.ones_like(weight)) == expected
     assert ops.explain(x.double(), weight.double()) == expected
+
+
+class OnGPU(torch.Tensor):
+    """Stands for a tensor on a GPU, as far as the choice looks at it."""
+
+    @property
+    def device(self):
+        return torch.device("cuda")
+
+
+@pytest.mark.parametrize(
+    ("channels", "size", "expected"),
+    [(25, 15, "gemm"), (36, 11, "gemm"), (25, 3, "reference"), (1, 15, "reference")],
+)
+def test_auto_on_a_gpu(monkeypatch, channels, size, expected):
+    monkeypatch.setattr("hgru_vision.ops.dispatch._has_triton", lambda: True)
+    x = torch.empty(1, channels, 150, 150).as_subclass(OnGPU)
+    choice = ops.explain(x, torch.empty(channels, channels, size, size))
+    assert choice.backend == expected
+    assert "million operations an image" in choice.reasons[expected]
+    storage = ops.storage_at_once(x, channels, size, "auto")
+    assert storage == (torch.float16 if expected == "gemm" else None)
+
+
+def test_what_the_gpu_forms_lack_is_said(monkeypatch):
+    x, weight = (each.as_subclass(OnGPU) for each in PAPER)
+    monkeypatch.setattr("hgru_vision.ops.dispatch._has_triton", lambda: False)
+    assert ops.explain(x, weight).reasons["gemm"] == "Triton is not installed"
+    double = ops.explain(x.double(), weight.double())
+    assert double.reasons["gemm32"] == (
+        "x is torch.float64; the GPU forms compute in float16 or float32"
+    )
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    assert "opaque to both" in ops.explain(x, weight).reasons["gemm"]
+
+
+@pytest.mark.parametrize("backend", ["gemm", "gemm32"])
+def test_a_gpu_form_is_refused_on_the_cpu(backend):
+    with pytest.raises(ValueError, match=f"backend is '{backend}', but x is on the cpu; the GPU"):
+        ops.horizontal_conv(*SMALL, backend)
+
+
+def test_many_channels_are_not_run_at_once():
+    assert ops.storage_at_once(PAPER[0], 129, 15, "gemm") is None
+
+
+@pytest.mark.parametrize("case", [PAPER, SMALL])
+def test_auto_does_not_know_whether_gradients_are_wanted(case):
+    x, weight = case
+    expected = ops.explain(x, weight)
     with torch.no_grad():
         assert ops.explain(x, weight) == expected
 

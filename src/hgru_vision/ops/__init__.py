@@ -10,4 +10,12 @@ from hgru_vision.ops.dispatch import (
     storage_at_once,
 )
 
-__all__ = ["Backend", "Choice", "PreparedKernel", "explain", "horizontal_conv", "prepare", "storage_at_once"]
+__all__ = [
+    "Backend",
+    "Choice",
+    "PreparedKernel",
+    "explain",
+    "horizontal_conv",
+    "prepare",
+    "storage_at_once",
+]

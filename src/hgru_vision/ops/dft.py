@@ -7,9 +7,9 @@ transforms, there and back, are plain matrix products without a transposition:
 - along x, for each y: (2 C x W) times (W x B K); real numbers in, C complex columns out;
 - along y, in one product: (2 R x 2 H) times (2 H x C B K).
 
-A spectrum is (fy, 2, fx, B, K), its second axis the real and the imaginary part. Sums are divided by
-a power of two near the square root of the size: a spectrum's numbers are then near those of the image,
-so that float16 can hold them, and the waves of low frequency are exact in float16, so that no constant
+A spectrum is (fy, 2, fx, B, K), its second axis the real and the imaginary part. Sums are divided
+by a power of two near the square root of the size: a spectrum's numbers are then near those of the
+image, so that float16 can hold them, and a wave of ones is exact in float16, so that no constant
 factor goes wrong. What is missing to the inverse is in the multiplier. README.md in this folder
 derives the rest.
 """
@@ -86,9 +86,7 @@ def circle(height: int, width: int, kernel_size: int) -> Circle:
     """
     radius = kernel_size // 2
     columns = math.ceil((width + radius) / 2) + 1
-    return Circle(
-        height, width, _multiple(height + radius, _ROWS), _multiple(columns, _COLUMNS)
-    )
+    return Circle(height, width, _multiple(height + radius, _ROWS), _multiple(columns, _COLUMNS))
 
 
 def analyse(image: Tensor, domain: Circle, out: Tensor | None = None) -> Tensor:
@@ -132,8 +130,8 @@ def synthesise(spectrum: Tensor, domain: Circle, out: Tensor | None = None) -> T
 def multiplier(weight: Tensor, domain: Circle) -> Tensor:
     """Transform a kernel to what a cross-correlation multiplies each frequency by.
 
-    Sum of w[dy, dx] exp(+i (fy dy + fx dx)), the offsets counted from the kernel's centre, times what
-    the transforms there and back leave undone.
+    Sum of w[dy, dx] exp(+i (fy dy + fx dx)), the offsets counted from the kernel's centre, times
+    what the transforms there and back leave undone.
 
     Shape
     -----
@@ -198,7 +196,7 @@ def _exact_products() -> Iterator[None]:
 def _matrices(
     domain: Circle, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Transforms along x and y, and back along y and x."""
+    """Make the transforms along x and y, and back along y and x."""
     cosine, sine = _waves(domain.columns, torch.arange(domain.width), domain.x_size)
     along_x = torch.cat([cosine, -sine]) / _root(domain.x_size)  # ((2, fx), x)
     cosine, sine = _waves(domain.rows, torch.arange(domain.height), domain.rows)

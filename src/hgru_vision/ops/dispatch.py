@@ -11,11 +11,22 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from hgru_vision.ops.dft import circle
 from hgru_vision.ops.reference import DirectKernel
 from hgru_vision.ops.spectral import FourierKernel, MatrixKernel
 from hgru_vision.ops.tiling import plan
 
-__all__ = ["Backend", "Choice", "PreparedKernel", "explain", "horizontal_conv", "prepare"]
+__all__ = [
+    "MOST_CHANNELS",
+    "STORAGE",
+    "Backend",
+    "Choice",
+    "PreparedKernel",
+    "explain",
+    "horizontal_conv",
+    "prepare",
+    "storage_at_once",
+]
 
 Backend = Literal["auto", "reference", "fft", "matmul", "gemm", "gemm32"]
 """Names of the ways to compute; "auto" takes the fastest for the case."""
@@ -29,11 +40,14 @@ STORAGE: dict[Backend, torch.dtype] = {"gemm": torch.float16, "gemm32": torch.fl
 PreparedKernel = Callable[[Tensor], Tensor]
 """A kernel made ready for images of one shape: (B, K_in, H, W) -> (B, K_out, H, W)."""
 
-# The currency is a multiply-add of a direct convolution on one core: 57 of them take a nanosecond
-# where output channels fill vectors of 16. README.md has the measurements.
+# The currency is a multiply-add of a direct convolution. README.md has the measurements.
+# On a CPU, 57 of them take a nanosecond on one core where output channels fill vectors of 16.
 _VECTOR = 16  # output channels are computed by as many
 _TRANSFORM_COST = 270  # of one point, there or back
 _MIX_COST = 6  # of one complex product at one frequency
+# On an H200, 32 of them take a picosecond, counted over a pass forward and backward.
+_GPU_TRANSFORM_COST = 540
+_GPU_MIX_COST = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +57,9 @@ class Choice:
     Attributes
     ----------
     backend
-        "reference", "fft" or "matmul".
+        What is taken, never "auto".
     reasons
-        One sentence for each of the three names.
+        One sentence for each name but "auto".
     """
 
     backend: Backend
@@ -71,7 +85,9 @@ def horizontal_conv(x: Tensor, weight: Tensor, backend: Backend = "auto") -> Ten
         Kernels, square and of odd size S.
     backend
         "reference" (direct), "fft", "matmul" (the Fourier transform as matrix products: for
-        compilers and exporters), or "auto". `explain` tells what "auto" takes.
+        compilers and exporters), "gemm" and "gemm32" (the same for GPUs, with kernels of our own,
+        stored in float16 or float32; differentiable once), or "auto". `explain` tells what "auto"
+        takes.
 
     Returns
     -------
@@ -131,8 +147,8 @@ def prepare(weight: Tensor, x: Tensor, backend: Backend = "auto") -> PreparedKer
 def explain(x: Tensor, weight: Tensor, backend: Backend = "auto") -> Choice:
     """Say which way `prepare` takes for images like `x`, and why not the others.
 
-    A pure function of the shapes, the device, the backend asked for, and whether a compiler or an
-    exporter is tracing. The dtype and the grad mode do not change the order of the three.
+    A pure function of shapes, dtype and device, of the backend asked for, of whether Triton is
+    there, and of whether a compiler or torch.func is tracing.
 
     Examples
     --------
@@ -140,18 +156,27 @@ def explain(x: Tensor, weight: Tensor, backend: Backend = "auto") -> Choice:
     fft (taken): 635.9 million operations an image, 4,050.0 million for the direct form
     reference: 4,050.0 million operations an image, 635.9 million in the frequency domain
     matmul: slower than the fast transform; for compilers and exporters
+    gemm: x is on the cpu; the GPU forms need CUDA
+    gemm32: x is on the cpu; the GPU forms need CUDA
     """
     _check(x, weight, backend)
     taken = _choose(x, weight.shape, backend)
     if backend != "auto":
         return Choice(backend=taken, reasons=dict.fromkeys(_WAYS, f"{taken!r} was asked for"))
-    direct, spectral = (f"{count / 1e6:,.1f} million" for count in _operations(x, weight.shape))
+    missing = _gpu_form_lacks(x)
+    counts = _operations(x, weight.shape, on_gpu=missing is None)
+    direct, spectral = (f"{count / 1e6:,.1f} million" for count in counts)
+    fewer = f"{spectral} operations an image, {direct} for the direct form"
     reasons: dict[Backend, str] = {
         "reference": f"{direct} operations an image, {spectral} in the frequency domain",
-        "fft": f"{spectral} operations an image, {direct} for the direct form",
-        "matmul": f"{spectral} operations an image, {direct} for the direct form",
+        "fft": fewer,
+        "matmul": fewer,
+        "gemm": missing or fewer,
+        "gemm32": missing or "twice the memory and time of gemm; for those who ask",
     }
-    if taken == "fft":
+    if taken == "gemm":
+        reasons["fft"] = reasons["matmul"] = "slower than the GPU form"
+    elif taken == "fft":
         reasons["matmul"] = "slower than the fast transform; for compilers and exporters"
     elif taken == "matmul":
         reasons["fft"] = "the compiler or exporter that is tracing knows no complex numbers"
@@ -164,7 +189,7 @@ _WAYS: tuple[Backend, ...] = get_args(Backend)[1:]
 def storage_at_once(
     x: Tensor, channels: int, kernel_size: int, backend: Backend
 ) -> torch.dtype | None:
-    """Say how the hGRU's steps in one piece (`ops/hgru.py`) would store; None if they do not fit."""
+    """Say how the hGRU's steps in one piece (`ops/hgru.py`) store; None if another way is taken."""
     if channels > MOST_CHANNELS:
         return None
     taken = _choose(x, (channels, channels, kernel_size, kernel_size), backend)
@@ -176,11 +201,12 @@ def _choose(x: Tensor, shape: Sequence[int], backend: Backend) -> Backend:
         raise ValueError(f"backend is {backend!r}, but {missing}")
     if backend != "auto":
         return backend
-    if _gpu_form_lacks(x) is None:
-        return "gemm"
-    direct, spectral = _operations(x, shape)
+    on_gpu = _gpu_form_lacks(x) is None
+    direct, spectral = _operations(x, shape, on_gpu=on_gpu)
     if direct <= spectral:
         return "reference"
+    if on_gpu:
+        return "gemm"
     return "matmul" if torch.compiler.is_compiling() else "fft"
 
 
@@ -202,14 +228,19 @@ def _has_triton() -> bool:
     return find_spec("triton") is not None
 
 
-def _operations(x: Tensor, shape: Sequence[int]) -> tuple[int, int]:
+def _operations(x: Tensor, shape: Sequence[int], *, on_gpu: bool) -> tuple[int, int]:
     """Multiply-adds an image of the direct form and, in the same currency, of the spectral one."""
     k_out, k_in, size, _ = shape
     height, width = x.shape[-2:]
-    points = plan(height, width, size, x.device.type).points
-    vectors = -(-k_out // _VECTOR) * _VECTOR
-    direct = height * width * vectors * k_in * size**2
-    return direct, points * (_MIX_COST * k_out * k_in + _TRANSFORM_COST * (k_out + k_in))
+    if on_gpu:
+        domain = circle(height, width, size)
+        points, vector = domain.rows * domain.x_size, 1
+        mix, transform = _GPU_MIX_COST, _GPU_TRANSFORM_COST
+    else:
+        points, vector = plan(height, width, size, x.device.type).points, _VECTOR
+        mix, transform = _MIX_COST, _TRANSFORM_COST
+    direct = height * width * (-(-k_out // vector) * vector) * k_in * size**2
+    return direct, points * (mix * k_out * k_in + transform * (k_out + k_in))
 
 
 def _check(x: Tensor, weight: Tensor, backend: Backend) -> None:

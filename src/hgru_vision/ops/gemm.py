@@ -1,8 +1,8 @@
 """The horizontal convolution for a GPU: the transforms of `dft.py` around a mix in Triton.
 
 For any circuit or network, one convolution at a time; the hGRU has all its steps in one piece
-(`ops/hgru.py`). Storage is float16, scaled by the largest number of each tensor so that nothing is too
-large or too small for it, or float32; sums are float32.
+(`ops/hgru.py`). Storage is float16, scaled by the largest number of each tensor so that nothing is
+too large or too small for it, or float32; sums are float32.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _Convolve(torch.autograd.Function):
 
 
 def _analyse(image: Tensor, storage: torch.dtype, domain: dft.Circle) -> tuple[Tensor, Tensor]:
-    """Scale to a largest number of 1 and transform; the spectrum, and the size of its unit, (1,)."""
+    """Scale to a largest number of 1 and transform; the spectrum, and what its 1 is worth, (1,)."""
     batch, channels, height, _ = image.shape
     unit = torch.linalg.vector_norm(image, float("inf"), dtype=torch.float32).clamp(min=_LEAST)
     size = height, domain.stored_width, batch, pitch_of(channels)

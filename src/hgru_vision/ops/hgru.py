@@ -1,12 +1,13 @@
 """All steps of the hGRU at once, forward and backward, for a GPU.
 
-What `circuits/hgru.py` says line by line, computed by the kernels of `hgru_kernels.py` (what happens
-at a pixel) and by the spectral convolution (what happens between pixels). Images stay in the layout
-of `dft.py` from the first step to the last. Kept for the way back: the state H2 of each step, each
-convolution's result, and the spectra of what was convolved; the rest is computed again.
+What `circuits/hgru.py` says line by line, computed by the kernels of `hgru_kernels.py` (what
+happens at a pixel) and by the spectral convolution (what happens between pixels). Images stay in
+the layout of `dft.py` from the first step to the last. Kept for the way back: the state H2 of each
+step, each convolution's result, and the spectra of what was convolved; H1 and the gates are
+computed again.
 
-The convolution's gradient for the kernel is summed in the frequency domain over all 2 T uses and
-transformed once. Storage is float16 or float32; sums are float32.
+The gradient for the kernel is summed in the frequency domain over all 2 T uses and transformed
+once. Storage is float16 or float32; sums are float32.
 """
 
 from __future__ import annotations
@@ -34,10 +35,12 @@ from hgru_vision.ops.mix_kernels import (
 
 __all__ = ["Parameters", "run"]
 
+# Programs of a backward kernel. Each has sums of its own, and all read how large the last
+# gradients were.
 _PROGRAMS = 1024
-# Images that one gradient of the multiplier should sum over: it is 8 bytes a number to be read and
-# written, and that pays only when enough is added at a time.
-_IMAGES_A_SUM = 128
+# Images that one addition to the gradient of the multiplier should have: it is 8 bytes a number to
+# be read and written, however little is added.
+_IMAGES_A_SUM = 64
 
 
 class Parameters(NamedTuple):
@@ -59,7 +62,7 @@ class Parameters(NamedTuple):
 def run(
     x: Tensor, state: Tensor | None, parameters: Parameters, steps: int, storage: torch.dtype
 ) -> Tensor:
-    """Run all steps; the last H2.
+    """Run all steps; the last H2, its channels last in memory.
 
     Parameters
     ----------
@@ -81,27 +84,98 @@ def run(
     return _Recurrence.apply(x, state, steps, storage, *parameters)
 
 
-class _Layout(NamedTuple):
-    """Sizes that every kernel needs."""
+class _Layer:
+    """An hGRU made ready for images of one size: its tables, and its equations as launches."""
 
-    rows: int
-    pitch: int
-    channels: int  # a power of two
-    block_rows: int
-    domain: dft.Circle
+    def __init__(
+        self, size: torch.Size, parameters: Parameters, storage: torch.dtype, device: torch.device
+    ) -> None:
+        self.batch, self.channels, height, width = size
+        self.storage, self.device = storage, device
+        self.kernel_size = parameters.weight.shape[-1]
+        self.domain = dft.circle(height, width, self.kernel_size)
+        self.pitch = pitch_of(self.channels)
+        self.wide = block(self.channels, MOST_CHANNELS)
+        self.rows = height * self.domain.stored_width * self.batch
+        self.block_rows = 2048 // self.wide
+        self.parts = triton.cdiv(self.rows, self.block_rows)
+        self._tabulate(parameters)
+        self._mixed = self.spectra(1)[0]
 
-    @property
-    def parts(self) -> int:
-        return triton.cdiv(self.rows, self.block_rows)
+    def planes(self, count: int | None = None) -> Tensor:
+        """Make room for one image a channel, or for `count` of them."""
+        size = [] if count is None else [count]
+        size += [self.domain.height, self.domain.stored_width, self.batch, self.pitch]
+        return torch.empty(size, dtype=self.storage, device=self.device)
+
+    def spectra(self, count: int) -> Tensor:
+        """Make room for spectra."""
+        size = (count, self.domain.rows, 2, self.domain.columns, self.batch, self.pitch)
+        return torch.empty(size, dtype=self.storage, device=self.device)
+
+    def convolve(self, image: Tensor, spectrum: Tensor, out: Tensor, *, adjoint: bool) -> Tensor:
+        """Eqs. 4 and 7, or back through them; the spectrum of `image` stays in `spectrum`."""
+        dft.analyse(image, self.domain, out=spectrum)
+        mixed = mix(spectrum, self.kernel, self._mixed, adjoint=adjoint)
+        return dft.synthesise(mixed, self.domain, out=out)
+
+    def gate(self, h2: Tensor, out: Tensor) -> None:
+        """Launch Eq. 3 and the product in Eq. 4."""
+        pixel.gate[(self.parts,)](
+            h2, self.u1, self.constants, out, self.rows, **self._blocks(), PRECISION=self.exact
+        )
+
+    def inhibit(
+        self, drive: Tensor, c1: Tensor, h2: Tensor, h1: Tensor, g2: Tensor | None = None
+    ) -> None:
+        """Launch Eq. 5; with `g2`, Eq. 6 as well."""
+        pixel.inhibit[(self.parts,)](
+            drive, c1, h2, self.u2, self.constants, h1, h1 if g2 is None else g2, self.rows,
+            **self._blocks(), GATE=g2 is not None, PRECISION=self.exact,
+        )  # fmt: skip
+
+    def excite(
+        self, c2: Tensor, h1: Tensor, h2: Tensor, t: int, out: Tensor, gated: Tensor, last: bool
+    ) -> None:
+        """Launch Eqs. 6, 8 and 9, and Eq. 3 of the next step."""
+        pixel.excite[(self.parts,)](
+            c2, h1, h2, self.u1, self.u2, self.constants, self.eta(t), out, gated, self.rows,
+            **self._blocks(), NEXT=not last, PRECISION=self.exact,
+        )  # fmt: skip
+
+    def eta(self, t: int) -> Tensor:
+        """Give the time-gain of a step, the first of what is returned."""
+        return self._eta[min(t, len(self._eta) - 1) :]
+
+    def _blocks(self) -> dict[str, int]:
+        return {"PITCH": self.pitch, "ROWS": self.block_rows, "CHANNELS": self.wide}
+
+    def _tabulate(self, parameters: Parameters) -> None:
+        """Pad the parameters to the kernels' widths."""
+        self.exact = precision(self.storage)
+        beyond = self.wide - self.channels
+        rows = [getattr(parameters, name).reshape(-1) for name in pixel.CONSTANTS]
+        self.constants = F.pad(torch.stack(rows).float(), (0, beyond))
+        self.u1, self.u2 = (
+            F.pad(u[:, :, 0, 0].T, (0, beyond, 0, beyond)).to(self.storage).contiguous()
+            for u in (parameters.u1, parameters.u2)
+        )
+        self._eta = parameters.eta
+        more = self.pitch - self.channels
+        weight = F.pad(parameters.weight.float(), (0, 0, 0, 0, 0, 0, 0, more))
+        self.kernel = dft.multiplier(weight, self.domain).to(self.storage).contiguous()
 
 
-class _Tables(NamedTuple):
-    """Parameters in the form that the kernels read."""
+class _Kept(NamedTuple):
+    """What the way back needs of the way there."""
 
-    constants: Tensor  # (7, channels)
-    u1: Tensor  # (channels in, channels out)
-    u2: Tensor
-    kernel: Tensor  # (R, 2, C, K, pitch), the multiplier of the convolution
+    layer: _Layer
+    drive: Tensor
+    states: list[Tensor | None]  # H2[0] to H2[T]; None is zero
+    first: Tensor  # C1 of each step
+    second: list[Tensor]  # C2 of each step
+    spectra: Tensor  # of what was convolved
+    skipped: int  # uses that were not convolved: the first, if the state began at zero
 
 
 class _Recurrence(torch.autograd.Function):
@@ -109,60 +183,36 @@ class _Recurrence(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, state: Tensor | None, steps: int, storage: torch.dtype, *given: Tensor
     ) -> Tensor:
-        parameters = Parameters(*given)
-        batch, channels, height, width = x.shape
-        pitch = pitch_of(channels)
-        wide = block(channels, MOST_CHANNELS)
-        domain = dft.circle(height, width, parameters.weight.shape[-1])
-        layout = _Layout(height * domain.stored_width * batch, pitch, wide, 2048 // wide, domain)
-        tables = _tabulate(parameters, layout, storage)
+        layer = _Layer(x.shape, Parameters(*given), storage, x.device)
         keep = any(ctx.needs_input_grad)
-
-        def planes() -> Tensor:
-            size = height, domain.stored_width, batch, pitch
-            return torch.empty(size, dtype=storage, device=x.device)
-
-        drive = to_planes(x, planes())
-        h2 = planes().zero_() if state is None else to_planes(state, planes())
-        states, second = [h2], []
-        first = torch.empty(steps if keep else 1, *h2.shape, dtype=storage, device=x.device)
-        shape = domain.rows, 2, domain.columns, batch, pitch
-        skipped = int(state is None)  # a state of zero convolves to zero
-        uses = 2 * steps - skipped if keep else 1
-        spectra = torch.empty(uses, *shape, dtype=storage, device=x.device)
-        mixed = torch.empty(shape, dtype=storage, device=x.device)
-
-        def convolve(image: Tensor, use: int, out: Tensor) -> Tensor:
-            spectrum = dft.analyse(image, domain, out=spectra[use - skipped if keep else 0])
-            return dft.synthesise(mix(spectrum, tables.kernel, mixed), domain, out=out)
-
-        blocks = {"PITCH": pitch, "ROWS": layout.block_rows, "CHANNELS": wide}
-        exact = precision(storage)
-        grid = (layout.parts,)
-        gated, h1 = planes(), planes()
+        skipped = int(state is None)
+        drive = to_planes(x, layer.planes())
+        h2 = layer.planes().zero_() if state is None else to_planes(state, layer.planes())
+        states: list[Tensor | None] = [None if state is None else h2]
+        first, second = layer.planes(steps if keep else 1), []
+        spectra = layer.spectra(2 * steps - skipped if keep else 1)
+        gated, h1 = layer.planes(), layer.planes()
         if state is not None:
-            pixel.gate[grid](h2, tables.u1, tables.constants, gated, layout.rows,
-                             **blocks, PRECISION=exact)  # fmt: skip
+            layer.gate(h2, gated)
         for t in range(steps):
             c1 = first[t if keep else 0]
-            c1 = c1.zero_() if 2 * t < skipped else convolve(gated, 2 * t, c1)
-            pixel.inhibit[grid](drive, c1, h2, tables.u2, tables.constants, h1, h1, layout.rows,
-                                **blocks, GATE=False, PRECISION=exact)  # fmt: skip
-            c2 = convolve(h1, 2 * t + 1, planes())
-            h2_new = planes()
-            eta = parameters.eta[min(t, len(parameters.eta) - 1) :]
-            pixel.excite[grid](c2, h1, h2, tables.u1, tables.u2, tables.constants, eta, h2_new,
-                               gated, layout.rows, **blocks, NEXT=t + 1 < steps,
-                               PRECISION=exact)  # fmt: skip
-            h2 = h2_new
+            if 2 * t < skipped:
+                c1.zero_()  # what zero convolves to
+            else:
+                layer.convolve(gated, spectra[2 * t - skipped if keep else 0], c1, adjoint=False)
+            layer.inhibit(drive, c1, h2, h1)
+            spectrum = spectra[2 * t + 1 - skipped if keep else 0]
+            c2 = layer.convolve(h1, spectrum, layer.planes(), adjoint=False)
+            new = layer.planes()
+            layer.excite(c2, h1, h2, t, new, gated, last=t + 1 == steps)
+            h2 = new
             if keep:
                 states.append(h2)
                 second.append(c2)
         if keep:
-            ctx.save_for_backward(*given)
+            ctx.save_for_backward(*given)  # so that torch notices a change in place
             ctx.like = torch.empty_like(x, device="meta")
-            ctx.kept = drive, states, first, second, spectra, tables
-            ctx.layout, ctx.steps, ctx.skipped = layout, steps, skipped
+            ctx.kept = _Kept(layer, drive, states, first, second, spectra, skipped)
         # Channels last: the readout's product over channels needs no copy then.
         out = torch.empty_like(x, memory_format=torch.channels_last)
         return from_planes(h2.unsqueeze(0), torch.ones(1, device=x.device), out)
@@ -170,116 +220,120 @@ class _Recurrence(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        parameters = Parameters(*ctx.saved_tensors)
+        eta = Parameters(*ctx.saved_tensors).eta
         if ctx.kept is None:
             raise RuntimeError(
-                "the hGRU's backward pass reuses what the forward pass kept and can run only once; "
-                'for more, run the forward pass again or choose backend="fft"'
+                "the hGRU's backward pass uses up what the forward pass kept and can run only "
+                'once; for more, run the forward pass again or choose backend="fft"'
             )
-        drive, states, first, second, spectra, tables = ctx.kept
+        way_back = _WayBack(ctx.kept, gradient)
         ctx.kept = None
-        layout, steps = ctx.layout, ctx.steps
-        domain, wide = layout.domain, layout.channels
-        storage, device, like = spectra.dtype, spectra.device, ctx.like
-        programs = min(layout.parts, _PROGRAMS)
-
-        def floats(*shape: int) -> Tensor:
-            return torch.zeros(shape, dtype=torch.float32, device=device)
-
-        constant_sums = floats(programs, len(pixel.CONSTANTS), wide)
-        u1_sums, u2_sums = floats(programs, wide, wide), floats(programs, wide, wide)
-        eta_sums = floats(steps, programs, wide)
-        largest = floats(_PROGRAMS)
-        units = floats(steps + 1)
-        # Into float16 with the largest at 1; every step scales anew.
-        units[steps] = torch.linalg.vector_norm(gradient, float("inf")).clamp_(min=1e-30)
-        largest[:1].fill_(1)
-        dh2 = to_planes(gradient, torch.empty_like(states.pop()), 1 / units[steps])
-        dc, h1, dh1 = (torch.empty_like(dh2) for _ in range(3))
-        kernel_gradient: Tensor | None = None  # made when the first steps have been let go
-        stack = min(len(spectra), max(1, _IMAGES_A_SUM // len(like)))
-        spectral = torch.empty(stack, *spectra.shape[1:], dtype=storage, device=device)
-        mixed = torch.empty(spectra.shape[1:], dtype=storage, device=device)
-
-        def convolve_back(image: Tensor, use: int) -> Tensor:
-            nonlocal kernel_gradient
-            place = use - ctx.skipped
-            spectrum = dft.analyse(image, domain, out=spectral[place % stack])
-            dft.synthesise(mix(spectrum, tables.kernel, mixed, adjoint=True), domain, out=image)
-            if place % stack == 0:  # what is in the stack goes to the gradient of the multiplier
-                end, add = min(place + stack, len(spectra)), kernel_gradient is not None
-                if kernel_gradient is None:
-                    kernel_gradient = tables.kernel.new_empty(
-                        tables.kernel.shape, dtype=torch.float32
-                    )
-                mix_gradient(
-                    spectra[place:end], spectral[: end - place], units, kernel_gradient,
-                    first=use, add=add,
-                )  # fmt: skip
-            return image
-
-        size = layout.rows, layout.parts
-        blocks = {"PITCH": layout.pitch, "ROWS": layout.block_rows, "CHANNELS": wide}
-        exact = precision(storage)
-        grid = (programs,)
-        few = max(16, layout.block_rows // 4)  # rows: the many sums take the registers
-        u1_t, u2_t = tables.u1.T.contiguous(), tables.u2.T.contiguous()
-        for t in reversed(range(steps)):
-            h2, c1, c2 = states.pop(), first[t], second.pop()
-            eta = parameters.eta[min(t, len(parameters.eta) - 1) :]
-            pixel.inhibit[(layout.parts,)](
-                drive, c1, h2, tables.u2, tables.constants, h1, dc, layout.rows,
-                **blocks, GATE=True, PRECISION=exact,
-            )  # fmt: skip
-            # Where two arguments are one tensor, a kernel writes what it has read at that place.
-            pixel.excite_backward[grid](
-                dh2, h1, dc, c2, h2, u2_t, tables.constants, eta, largest,
-                units[t + 1 :], units[t:], dc, dh1, dh2, constant_sums, u2_sums, eta_sums[t],
-                layout.rows, triton.cdiv(layout.rows, few), PITCH=layout.pitch, ROWS=few,
-                CHANNELS=wide, PRECISION=exact, PROGRAMS=_PROGRAMS, num_warps=1,
-            )  # fmt: skip
-            dc = convolve_back(dc, 2 * t + 1)
-            # C1[t] has served: what the step adds to the drive's gradient takes its place.
-            pixel.inhibit_backward[grid](
-                dh1, dc, h1, c1, h2, dh2, tables.constants, units[t:],
-                dc, dh2, c1, constant_sums, *size, **blocks,
-            )  # fmt: skip
-            if 2 * t < ctx.skipped:
-                break
-            dc = convolve_back(dc, 2 * t)
-            pixel.gate_backward[grid](
-                dc, h2, dh2, tables.u1, u1_t, tables.constants, units[t:],
-                dh2, largest, constant_sums, u1_sums, *size, **blocks, PRECISION=exact,
-            )  # fmt: skip
-        channels = like.shape[1]
-        constants = constant_sums.sum(0)[:, :channels]
-        gates = [sums.sum(0)[:channels, :channels].T[..., None, None] for sums in (u1_sums, u2_sums)]
-        b1, b2, *others = constants
-        alpha, mu, kappa, beta, omega = (each.view(channels, 1, 1) for each in others)
-        per_step = eta_sums.sum((1, 2))
-        eta = torch.zeros_like(parameters.eta)
-        trained = min(len(eta), steps)
-        eta[:trained] = per_step[:trained]
-        eta[-1] += per_step[trained:].sum()
-        weight = dft.multiplier_gradient(kernel_gradient, domain, parameters.weight.shape[-1])
-        to_state = None
-        if not ctx.skipped:
-            to_state = from_planes(dh2.unsqueeze(0), units, torch.empty_like(like, device=device))
-        to_drive = from_planes(first, units, torch.empty_like(like, device=device))
-        return (to_drive, to_state, None, None, weight[:channels], gates[0], b1, gates[1], b2,
-                alpha, mu, kappa, beta, omega, eta)  # fmt: skip
+        for t in reversed(range(way_back.steps)):
+            way_back.step(t)
+        to_drive, to_state = way_back.images(ctx.like)
+        return (to_drive, to_state, None, None, *way_back.parameters(eta))
 
 
-def _tabulate(parameters: Parameters, layout: _Layout, storage: torch.dtype) -> _Tables:
-    """Pad the parameters to the kernels' widths."""
-    channels = len(parameters.b1)
-    beyond = layout.channels - channels
-    rows = [getattr(parameters, name).reshape(-1) for name in pixel.CONSTANTS]
-    constants = F.pad(torch.stack(rows).float(), (0, beyond))
-    gates = [
-        F.pad(u[:, :, 0, 0].T, (0, beyond, 0, beyond)).to(storage).contiguous()
-        for u in (parameters.u1, parameters.u2)
-    ]
-    weight = F.pad(parameters.weight.float(), (0, 0, 0, 0, 0, 0, 0, layout.pitch - channels))
-    kernel = dft.multiplier(weight, layout.domain).to(storage).contiguous()
-    return _Tables(constants, *gates, kernel)
+class _WayBack:
+    """The backward pass: the gradient of H2, and the sums for the parameters so far.
+
+    Where two arguments of a launch are one tensor, the kernel writes what it has read there.
+    """
+
+    def __init__(self, kept: _Kept, gradient: Tensor) -> None:
+        self.kept, self.layer = kept, kept.layer
+        layer, self.steps = kept.layer, len(kept.second)
+        self.programs = min(layer.parts, _PROGRAMS)
+        wide = layer.wide
+        self.constants = self._zeros(self.programs, len(pixel.CONSTANTS), wide)
+        self.u1 = self._zeros(self.programs, wide, wide)
+        self.u2 = self._zeros(self.programs, wide, wide)
+        self.eta = self._zeros(self.steps, self.programs, wide)
+        # The kernel of a step scales its gradients anew and leaves here what a stored 1 is worth.
+        self.units = self._zeros(self.steps + 1)
+        self.units[-1:] = torch.linalg.vector_norm(gradient, float("inf")).clamp(min=1e-30)
+        self.largest = self._zeros(_PROGRAMS)
+        self.largest[:1].fill_(1)
+        kept.states.pop()  # the last one was for those who asked for the gradient
+        self.dh2 = to_planes(gradient, layer.planes(), 1 / self.units[-1])
+        self.dc, self.h1, self.dh1 = layer.planes(), layer.planes(), layer.planes()
+        self.u1_t, self.u2_t = layer.u1.T.contiguous(), layer.u2.T.contiguous()
+        self.stack = min(len(kept.spectra), max(2, _IMAGES_A_SUM // layer.batch))
+        self.spectral = layer.spectra(self.stack)
+        self.multiplier: Tensor | None = None  # made when the last steps have been let go
+
+    def step(self, t: int) -> None:
+        """Go back from H2[t + 1] to H2[t]."""
+        kept, layer, units = self.kept, self.layer, self.units[t:]
+        dh2, dc, h1, dh1 = self.dh2, self.dc, self.h1, self.dh1
+        c1, c2, h2 = kept.first[t], kept.second.pop(), kept.states.pop()
+        h2 = torch.zeros_like(dh2) if h2 is None else h2
+        blocks = {**layer._blocks(), "PRECISION": layer.exact}
+        few = {**blocks, "ROWS": max(16, layer.block_rows // 4)}  # many sums take many registers
+        parts = layer.rows, layer.parts
+        layer.inhibit(kept.drive, c1, h2, h1, g2=dc)
+        pixel.excite_backward[(self.programs,)](
+            dh2, h1, dc, c2, h2, self.u2_t, layer.constants, layer.eta(t), self.largest, units[1:],
+            units, dc, dh1, dh2, self.constants, self.u2, self.eta[t],
+            layer.rows, triton.cdiv(layer.rows, few["ROWS"]), **few, PROGRAMS=_PROGRAMS,
+            num_warps=1,
+        )  # fmt: skip
+        self._convolve(2 * t + 1)
+        # C1[t] has served: what the step adds to the drive's gradient takes its place.
+        pixel.inhibit_backward[(self.programs,)](
+            dh1, dc, h1, c1, h2, dh2, layer.constants, units,
+            dc, dh2, c1, self.constants, *parts, **layer._blocks(),
+        )  # fmt: skip
+        if 2 * t < kept.skipped:
+            return
+        self._convolve(2 * t)
+        pixel.gate_backward[(self.programs,)](
+            dc, h2, dh2, layer.u1, self.u1_t, layer.constants, units,
+            dh2, self.largest, self.constants, self.u1, *parts, **blocks,
+        )  # fmt: skip
+
+    def images(self, like: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Give the gradients of the drive and, if there was one, of the first state."""
+
+        def collect(planes: Tensor) -> Tensor:
+            out = torch.empty_like(like, device=planes.device)
+            return from_planes(planes, self.units, out)
+
+        to_state = None if self.kept.skipped else collect(self.dh2.unsqueeze(0))
+        return collect(self.kept.first), to_state
+
+    def parameters(self, eta: Tensor) -> Parameters:
+        """Give the gradients of the parameters."""
+        layer, channels = self.layer, self.layer.channels
+        assert self.multiplier is not None
+        weight = dft.multiplier_gradient(self.multiplier, layer.domain, layer.kernel_size)
+        u1, u2 = (
+            sums.sum(0)[:channels, :channels].T[..., None, None] for sums in (self.u1, self.u2)
+        )
+        rows = dict(zip(pixel.CONSTANTS, self.constants.sum(0)[:, :channels], strict=True))
+        b1, b2 = rows.pop("b1"), rows.pop("b2")
+        each = {name: row.view(channels, 1, 1) for name, row in rows.items()}
+        per_step, own = self.eta.sum((1, 2)), min(len(eta), self.steps)
+        to_eta = torch.zeros_like(eta)
+        to_eta[:own] = per_step[:own]
+        to_eta[-1:] += per_step[own:].sum()  # steps beyond the layer's use its last
+        return Parameters(weight=weight[:channels], u1=u1, b1=b1, u2=u2, b2=b2, eta=to_eta, **each)
+
+    def _convolve(self, use: int) -> None:
+        """Take `dc` back through a convolution, in place, and add to the kernel's gradient."""
+        kept, layer = self.kept, self.layer
+        place = use - kept.skipped
+        layer.convolve(self.dc, self.spectral[place % self.stack], self.dc, adjoint=True)
+        if place % self.stack:
+            return  # the stack is not full yet
+        end, add = min(place + self.stack, len(kept.spectra)), self.multiplier is not None
+        if self.multiplier is None:
+            size = layer.kernel.shape
+            self.multiplier = torch.empty(size, dtype=torch.float32, device=layer.device)
+        mix_gradient(
+            kept.spectra[place:end], self.spectral[: end - place], self.units, self.multiplier,
+            first=use, add=add,
+        )  # fmt: skip
+
+    def _zeros(self, *size: int) -> Tensor:
+        return torch.zeros(size, dtype=torch.float32, device=self.layer.device)

@@ -1,8 +1,8 @@
 """Triton kernels for what the hGRU does at a pixel: gates, states and their gradients.
 
-A pixel of an image is a row of K channels, all rows lie one after the other, and a gate is a product
-of rows with a K x K matrix. Letters and equation numbers are those of `circuits/hgru.py`. H1 and G2
-are not kept for the way back: `inhibit` makes them again, step by step.
+A pixel of an image is a row of K channels, all rows lie one after the other, and a gate is a
+product of rows with a K x K matrix. Letters and equation numbers are those of `circuits/hgru.py`.
+H1 and G2 are not kept for the way back: `inhibit` makes them again, step by step.
 
 Constants are one table, (`CONSTANTS`, K): b1, b2, alpha, mu, kappa, beta, omega. Gradients of the
 parameters are summed by each program on its own, in a place of its own, and added up outside: the
@@ -94,7 +94,8 @@ def inhibit(
 @triton.jit
 def excite(
     c2_in, h1_in, h2_in, u1, u2, table, eta_in, h2_out, u_out, rows,
-    PITCH: tl.constexpr, NEXT: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr, PRECISION: tl.constexpr,
+    PITCH: tl.constexpr, NEXT: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Excite and mix, Eqs. 6, 8 and 9; if there is a next step, gate the new state for it."""
     k = tl.arange(0, CHANNELS)

@@ -1,0 +1,32 @@
+"""Triton kernels run on the GPU where there is one, and else on the CPU, in Triton's interpreter."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+
+@pytest.fixture(scope="session")
+def gpu_forms():
+    """Import the modules whose kernels are Triton's, and say on which device they run."""
+    pytest.importorskip("triton")
+    from hgru_vision.ops import gemm, hgru, mix_kernels
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return SimpleNamespace(gemm=gemm, hgru=hgru, mix_kernels=mix_kernels, device=device)
+
+
+@pytest.fixture
+def poisoned(monkeypatch):
+    """Fill with NaN whatever is allocated without a value, so that reading it shows."""
+
+    def poison(make):
+        def made(*args, **keywords):
+            tensor = make(*args, **keywords)
+            floating = tensor.is_floating_point() and tensor.device.type != "meta"
+            return tensor.fill_(float("nan")) if floating else tensor
+
+        return made
+
+    for owner, name in [(torch, "empty"), (torch, "empty_like"), (torch.Tensor, "new_empty")]:
+        monkeypatch.setattr(owner, name, poison(getattr(owner, name)))

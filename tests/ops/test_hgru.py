@@ -1,0 +1,114 @@
+import pytest
+import torch
+
+from hgru_vision.circuits import HGRU
+from hgru_vision.circuits.lesions import HGRUNoLinear, HGRUNoTimeGain
+
+
+def layer_and_tensors(device, *, kind=HGRU, channels=3, kernel_size=3, timesteps=2, size=(2, 3, 4)):
+    batch, height, width = size
+    generator = torch.Generator().manual_seed(0)
+    layer = kind(channels, kernel_size, timesteps, generator=generator)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) / 2)
+    shape = batch, channels, height, width
+    x, state, gradient = (torch.randn(shape, generator=generator) for _ in range(3))
+    return layer.to(device), x.to(device), state.to(device), gradient.to(device)
+
+
+def outcomes(run, layer, x, state, gradient):
+    """The last state and the gradients of drive, first state and parameters."""
+    x = x.clone().requires_grad_()
+    state = None if state is None else state.clone().requires_grad_()
+    out = run(x, state)
+    wrt = [x, *([] if state is None else [state]), *layer.parameters()]
+    return [out, *torch.autograd.grad(out, wrt, gradient)]
+
+
+def errors(gpu_forms, layer, x, state, gradient, *, steps, storage):
+    def at_once(x, state):
+        names = gpu_forms.hgru.Parameters._fields[1:]
+        parameters = gpu_forms.hgru.Parameters(layer.w(), *(getattr(layer, n) for n in names))
+        return gpu_forms.hgru.run(x, state, parameters, steps, storage)
+
+    got = outcomes(at_once, layer, x, state, gradient)
+    layer.double()
+    layer.backend = "reference"
+    doubled = [None if each is None else each.double() for each in (x, state, gradient)]
+    expected = outcomes(lambda x, s: layer(x, s, timesteps=steps), layer, *doubled)
+    layer.float()
+    return [
+        float(((g.double() - e).norm() / e.norm().clamp(min=1e-30)).detach())
+        for g, e in zip(got, expected, strict=True)
+    ]
+
+
+def test_it_is_the_circuit_from_zero(gpu_forms, poisoned):
+    layer, x, _, gradient = layer_and_tensors(gpu_forms.device)
+    found = errors(gpu_forms, layer, x, None, gradient, steps=2, storage=torch.float32)
+    assert max(found) < 5e-6
+
+
+def test_it_is_the_circuit_from_a_state_and_beyond_its_steps(gpu_forms, poisoned):
+    layer, x, state, gradient = layer_and_tensors(gpu_forms.device, channels=17, size=(1, 2, 3))
+    found = errors(gpu_forms, layer, x, state, gradient, steps=3, storage=torch.float32)
+    assert max(found) < 5e-6
+
+
+@pytest.mark.parametrize("kind", [HGRUNoLinear, HGRUNoTimeGain])
+def test_lesions(gpu_forms, kind):
+    layer, x, _, gradient = layer_and_tensors(gpu_forms.device, kind=kind, channels=2)
+    found = errors(gpu_forms, layer, x, None, gradient, steps=2, storage=torch.float32)
+    assert max(found) < 5e-6
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e5])
+def test_float16_holds_small_and_large_gradients(gpu_forms, poisoned, scale):
+    layer, x, _, gradient = layer_and_tensors(gpu_forms.device)
+    found = errors(gpu_forms, layer, x, None, gradient * scale, steps=2, storage=torch.float16)
+    assert max(found) < 5e-3
+
+
+def test_one_step_from_zero(gpu_forms, poisoned):
+    layer, x, _, gradient = layer_and_tensors(gpu_forms.device, timesteps=1, size=(1, 1, 1))
+    found = errors(gpu_forms, layer, x, None, gradient, steps=1, storage=torch.float32)
+    assert max(found) < 5e-6
+
+
+def test_a_second_way_back_is_refused(gpu_forms):
+    layer, x, _, gradient = layer_and_tensors(gpu_forms.device, timesteps=1, size=(1, 1, 1))
+    names = gpu_forms.hgru.Parameters._fields[1:]
+    parameters = gpu_forms.hgru.Parameters(layer.w(), *(getattr(layer, n) for n in names))
+    out = gpu_forms.hgru.run(x, None, parameters, 1, torch.float32)
+    out.backward(gradient, retain_graph=True)
+    with pytest.raises(RuntimeError, match="can run only once; for more, run the forward pass"):
+        out.backward(gradient)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("channels", "kernel_size", "size"),
+    [(25, 15, (2, 150, 150)), (64, 7, (1, 97, 31)), (128, 5, (1, 33, 64)), (1, 3, (3, 17, 1))],
+)
+def test_errors_at_full_size(gpu_forms, poisoned, channels, kernel_size, size):
+    layer, x, state, gradient = layer_and_tensors(
+        gpu_forms.device, channels=channels, kernel_size=kernel_size, timesteps=3, size=size
+    )
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.mul_(1 / kernel_size)
+    given = layer, x, state, gradient
+    assert max(errors(gpu_forms, *given, steps=3, storage=torch.float32)) < 2e-5
+    assert max(errors(gpu_forms, *given, steps=3, storage=torch.float16)) < 1e-2
+
+
+@pytest.mark.gpu
+def test_it_is_deterministic():
+    layer = HGRU().cuda()
+    x = torch.rand(4, 25, 150, 150, device="cuda")
+    runs = []
+    for _ in range(2):
+        out = layer(x)
+        runs.append([out, *torch.autograd.grad(out.square().sum(), list(layer.parameters()))])
+    assert all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
