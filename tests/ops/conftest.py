@@ -1,4 +1,4 @@
-"""Triton kernels run on the GPU where there is one, and else on the CPU, in Triton's interpreter."""
+"""Triton kernels run on the GPU where there is one, else on the CPU, in Triton's interpreter."""
 
 from types import SimpleNamespace
 

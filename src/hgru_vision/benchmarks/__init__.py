@@ -11,7 +11,7 @@ from rich.console import Console
 
 SUITES = {
     "pathfinder": "drawing Pathfinder images, by preset and number of threads",
-    "hgru": "the hGRU on the CPU: spectral against direct convolution",
+    "hgru": "the hGRU, on the GPU if there is one: ours against plain PyTorch",
 }
 
 

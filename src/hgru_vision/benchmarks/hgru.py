@@ -1,4 +1,6 @@
-"""The hGRU network at the paper's size on a CPU, against the same through plain `conv2d`.
+"""The hGRU network at the paper's size, against the same through plain `conv2d`.
+
+On a GPU, where there is one: `hgru_gpu.py`. On a CPU:
 
 The contenders take turns, and each keeps its best time, so that a busy machine treats them alike.
 Training has no channels-last form here: oneDNN 3.12 needs 16 s for the gradient of one 15x15
@@ -13,7 +15,7 @@ import torch
 from rich.table import Table
 from torch import Tensor, nn
 
-from hgru_vision.benchmarks import WrongResultError
+from hgru_vision.benchmarks import WrongResultError, hgru_gpu
 from hgru_vision.models import create_model
 from hgru_vision.ops import Backend
 from hgru_vision.papers.linsley2018 import CANVAS
@@ -37,6 +39,8 @@ def train(network: nn.Module, images: Tensor) -> None:
 
 def check() -> None:
     """Compare logits and the gradients of all parameters with those of `conv2d`."""
+    if torch.cuda.is_available():
+        return hgru_gpu.check()
     results = []
     for backend in ("auto", "reference"):
         network = make(backend, timesteps=2)
@@ -57,6 +61,9 @@ def make(backend: Backend, **keywords: Any) -> nn.Module:
 
 def measure() -> Iterator[Table]:
     """Yield milliseconds an image, and the others' times as multiples of it."""
+    if torch.cuda.is_available():
+        yield from hgru_gpu.measure()
+        return
     threads = torch.get_num_threads()
     table = Table(title=f"hGRU on the CPU, {threads} threads, torch {torch.__version__}")
     for column in ("task", "batch", "spectral, ms an image", "conv2d", "conv2d, channels-last"):

@@ -1,0 +1,302 @@
+"""The hGRU on a GPU: plain PyTorch in its several forms against ours, in one run.
+
+Every contender trains and runs the same network on the same images. Ours is timed as a training
+loop with `cuda_graph` runs it, recorded once and replayed, and launch by launch; the others gain 1
+to 5 % from recording. Ratios are over `conv2d`, the faster of its two memory orders.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from rich.table import Table
+from torch import Tensor, nn
+
+from hgru_vision.benchmarks import WrongResultError
+from hgru_vision.circuits import HGRU
+from hgru_vision.models import create_model
+from hgru_vision.ops import Backend, dft
+from hgru_vision.papers.linsley2018 import CANVAS, CHANNELS, KERNEL_SIZE, TIMESTEPS
+
+BATCHES = (32, 128)
+WIDE, WIDE_BATCH = 128, 8  # channels of the natural-image layer
+FEEDFORWARD = ("ff_small_5", "ff_medium_5", "ff_large_5")
+FEEDFORWARD_BATCH = 256
+REPEATS = 7
+
+
+class Timing(NamedTuple):
+    """Seconds of a training step and of a forward pass, and bytes at the peak of training."""
+
+    train: float
+    infer: float
+    memory: int
+
+
+def measure() -> Iterator[Table]:
+    """Yield the tables: the network, the wide layer, the large-kernel networks, the errors."""
+    with _switches():
+        ceilings = _ceilings()
+        for batch in BATCHES:
+            yield _network_table(batch, ceilings)
+        yield _wide_table()
+        yield _feedforward_table()
+        yield _error_table()
+
+
+def check() -> None:
+    """Compare logits and gradients of ours with those of `conv2d` in float64."""
+    errors = _errors("auto", batch=2)
+    worst = max(errors, key=lambda name: errors[name])
+    if not errors[worst] < 2e-2:
+        raise WrongResultError(
+            f"the hGRU on the GPU differs from float64 by {errors[worst]:.2g} in {worst}"
+        )
+
+
+def _network_table(batch: int, ceilings: tuple[float, float]) -> Table:
+    images = _images(batch)
+    target = torch.arange(batch, device="cuda") % 2
+
+    def timing(network: nn.Module, given: Tensor, graph: bool = False) -> Timing:
+        def loss(n: nn.Module) -> Tensor:
+            return F.cross_entropy(n(given), target)
+
+        return _time(network, loss, given, graph=graph)
+
+    last = images.contiguous(memory_format=torch.channels_last)
+    plain = min(
+        timing(_network("reference"), images),
+        timing(_network("reference").to(memory_format=torch.channels_last), last),  # type: ignore[call-overload]
+        key=lambda each: each.train,
+    )
+    rows = {
+        "conv2d": plain,
+        "conv2d, compiled": timing(torch.compile(_network("reference")), images),  # type: ignore[arg-type]
+        "torch.fft": timing(_network("fft"), images),
+        "ours, launch by launch": timing(_network("auto"), images),
+        "ours, recorded": timing(_network("auto"), images, graph=True),
+    }
+    table = _table(
+        f"hGRU network, {CHANNELS} channels, {CANVAS} x {CANVAS}, batch {batch}, "
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}",
+        ("train, images/s", "", "infer, images/s", "", "GiB", "", "of the roofline"),
+    )
+    floor = _floor(batch, ceilings)
+    for name, each in rows.items():
+        share = f"{floor / each.train:.0%}" if name.startswith("ours") else ""
+        table.add_row(name, *_cells(each, plain, batch), share)
+    return table
+
+
+def _wide_table() -> Table:
+    x = torch.rand(WIDE_BATCH, WIDE, CANVAS, CANVAS, device="cuda")
+    timings = {}
+    for name, backend in (("conv2d", "reference"), ("ours", "auto")):
+        layer = HGRU(WIDE, KERNEL_SIZE, TIMESTEPS, backend=backend).cuda()  # type: ignore[arg-type]
+        timings[name] = _time(layer, lambda n: n(x).square().mean(), x, repeats=3)
+    table = _table(
+        f"hGRU layer, {WIDE} channels, batch {WIDE_BATCH}",
+        ("train, images/s", "", "infer, images/s", "", "GiB", ""),
+    )
+    for name, each in timings.items():
+        table.add_row(name, *_cells(each, timings["conv2d"], WIDE_BATCH))
+    return table
+
+
+def _feedforward_table() -> Table:
+    from hgru_vision.models import stages
+
+    images = _images(FEEDFORWARD_BATCH)
+    target = torch.arange(FEEDFORWARD_BATCH, device="cuda") % 2
+    table = _table(
+        f"Five layers of large kernels, batch {FEEDFORWARD_BATCH}, training images/s",
+        ("conv2d", "conv2d, bfloat16", "ours", "over the faster"),
+    )
+    ours = stages.horizontal_conv
+
+    def direct(x: Tensor, weight: Tensor) -> Tensor:
+        return F.conv2d(x, weight.to(x.dtype), padding=weight.shape[-1] // 2)
+
+    for name in FEEDFORWARD:
+        seconds = []
+        for convolve, half in ((direct, False), (direct, True), (ours, False)):
+            stages.horizontal_conv = convolve  # type: ignore[assignment]
+            try:
+                network = create_model(name).cuda()
+
+                def loss(n: nn.Module, half: bool = half) -> Tensor:
+                    with torch.autocast("cuda", torch.bfloat16, enabled=half):
+                        return F.cross_entropy(n(images).float(), target)
+
+                seconds.append(_time(network, loss, images, repeats=3).train)
+            finally:
+                stages.horizontal_conv = ours
+        rates = [f"{FEEDFORWARD_BATCH / each:,.0f}" for each in seconds]
+        table.add_row(name, *rates, f"{min(seconds[:2]) / seconds[2]:.2f} x")
+    return table
+
+
+def _error_table() -> Table:
+    """Relative errors against float64, of the last state and of every gradient."""
+    contenders = {
+        "conv2d, TF32": _errors("reference"),
+        "ours (gemm)": _errors("gemm"),
+    }
+    with _switches(tf32=False):
+        contenders["conv2d, float32"] = _errors("reference")
+        contenders["ours (gemm32)"] = _errors("gemm32")
+    table = _table("Relative error against float64", tuple(contenders))
+    for name in next(iter(contenders.values())):
+        table.add_row(name, *(f"{errors[name]:.1e}" for errors in contenders.values()))
+    return table
+
+
+def _errors(backend: Backend, batch: int = 8) -> dict[str, float]:
+    found = []
+    for dtype, form in ((torch.float64, "reference"), (torch.float32, backend)):
+        network: Any = _network(form).to(dtype)  # type: ignore[arg-type]
+        drive = network.input(_images(batch).to(dtype)).detach().requires_grad_()
+        state = network.features(drive)
+        loss = F.cross_entropy(network.readout(state), torch.arange(batch, device="cuda") % 2)
+        named = {"drive": drive, **dict(network.features.named_parameters())}
+        gradients = torch.autograd.grad(loss, list(named.values()))
+        found.append({"H2": state.detach(), **dict(zip(named, gradients, strict=True))})
+    exact, got = found
+    return {
+        name: float((got[name].double() - exact[name]).norm() / exact[name].norm())
+        for name in exact
+    }
+
+
+def _time(
+    network: nn.Module,
+    loss: Callable[[nn.Module], Tensor],
+    images: Tensor,
+    *,
+    graph: bool = False,
+    repeats: int = REPEATS,
+) -> Timing:
+    def train() -> None:
+        network.zero_grad(set_to_none=True)
+        loss(network).backward()
+
+    def infer() -> None:
+        with torch.no_grad():
+            network(images)
+
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    train()
+    train()
+    memory = torch.cuda.max_memory_allocated()
+    trained = _seconds(_recorded(train) if graph else train, repeats)
+    network.eval()
+    inferred = _seconds(_recorded(infer) if graph else infer, repeats)
+    return Timing(trained, inferred, memory)
+
+
+def _seconds(run: Callable[[], object], repeats: int) -> float:
+    """Take the median of several runs, after two that count for nothing."""
+    times = []
+    for number in range(repeats + 2):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        run()
+        end.record()
+        end.synchronize()
+        if number >= 2:
+            times.append(start.elapsed_time(end) / 1e3)
+    return statistics.median(times)
+
+
+def _recorded(run: Callable[[], None]) -> Callable[[], None]:
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            run()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        run()
+    return graph.replay
+
+
+def _ceilings() -> tuple[float, float]:
+    """Measure bytes a second of a copy, read and written, and operations of a large product."""
+    data = torch.rand(2**28, device="cuda")
+    copied = 2 * data.nbytes / _seconds(lambda: data.clone().resize_(0), 5)
+    square = torch.rand(8192, 8192, device="cuda").half()
+    multiplied = 2 * 8192**3 / _seconds(lambda: (square @ square).resize_(0), 5)
+    return copied, multiplied
+
+
+def _floor(batch: int, ceilings: tuple[float, float]) -> float:
+    """Seconds of a training step if every kernel of ours were at its ceiling.
+
+    README.md of `ops` counts: at the pixels of a step 9 images forward and 26 back; around a
+    convolution, there and back, 4 images and 18 spectra. The matrix products hide behind their own
+    bytes as far as those reach.
+    """
+    domain = dft.circle(CANVAS, CANVAS, KERNEL_SIZE)
+    width = batch * 32  # channels with their padding
+    image = 2 * CANVAS * domain.stored_width * width
+    spectrum = 2 * 2 * domain.frequencies * width
+    uses = 2 * TIMESTEPS - 1
+    moved = 35 * TIMESTEPS * image + uses * (4 * image + 18 * spectrum)
+    along_x = 2 * CANVAS * (2 * domain.columns) * domain.stored_width * width
+    along_y = 2 * (2 * domain.rows) * (2 * CANVAS) * domain.columns * width
+    bandwidth, rate = ceilings
+    products = uses * 4 * (along_x + along_y) / rate
+    behind = uses * (4 * image + 12 * spectrum) / bandwidth
+    return moved / bandwidth + max(0.0, products - behind)
+
+
+def _network(backend: Backend) -> nn.Module:
+    network: Any = create_model("hgru").cuda()
+    network.features.backend = backend
+    return network
+
+
+def _images(batch: int) -> Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return (torch.rand(batch, 1, CANVAS, CANVAS, generator=generator) < 0.1).float().cuda()
+
+
+@contextmanager
+def _switches(*, tf32: bool = True) -> Iterator[None]:
+    """Set torch's switches as a careful user sets them, for a while."""
+    cudnn = torch.backends.cudnn
+    before = torch.get_float32_matmul_precision(), cudnn.allow_tf32, cudnn.benchmark
+    torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    cudnn.allow_tf32, cudnn.benchmark = tf32, True
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before[0])
+        cudnn.allow_tf32, cudnn.benchmark = before[1:]
+
+
+def _table(title: str, columns: tuple[str, ...]) -> Table:
+    table = Table(title=title)
+    table.add_column("")
+    for column in columns:
+        table.add_column(column, justify="right")
+    return table
+
+
+def _cells(each: Timing, plain: Timing, batch: int) -> tuple[str, ...]:
+    return (
+        f"{batch / each.train:,.0f}",
+        f"{plain.train / each.train:.2f} x",
+        f"{batch / each.infer:,.0f}",
+        f"{plain.infer / each.infer:.2f} x",
+        f"{each.memory / 2**30:.2f}",
+        f"{each.memory / plain.memory:.2f} x",
+    )
