@@ -60,6 +60,17 @@ def test_zeros_stay_zeros(gpu_forms):
     assert (kernel(x) == 0).all()
 
 
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_bad_pixel_stays_in_its_image(gpu_forms, bad):
+    x, weight, _ = case_tensors(CASES[1], gpu_forms.device)
+    x[0, 0, 3, 2] = bad
+    kernel = gpu_forms.gemm.GemmKernel.prepare(weight, x, torch.float16)
+    out = kernel(x)
+    assert not out[0].isfinite().all()
+    expected = F.conv2d(x[1:], weight, padding=1)
+    torch.testing.assert_close(out[1:], expected, rtol=1e-2, atol=1e-2)
+
+
 def test_only_what_is_asked_for_is_differentiated(gpu_forms):
     x, weight, _ = case_tensors(CASES[1], gpu_forms.device)
     x.requires_grad_()

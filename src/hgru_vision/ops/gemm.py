@@ -16,11 +16,16 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from hgru_vision.ops import dft
-from hgru_vision.ops.mix_kernels import from_planes, mix, mix_gradient, pitch_of, to_planes
+from hgru_vision.ops.mix_kernels import (
+    from_planes,
+    mix,
+    mix_gradient,
+    pitch_of,
+    to_planes,
+    unit_of,
+)
 
 __all__ = ["GemmKernel"]
-
-_LEAST = 1e-30  # a tensor of zeros is divided by this, not by zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +97,7 @@ class _Convolve(torch.autograd.Function):
 def _analyse(image: Tensor, storage: torch.dtype, domain: dft.Circle) -> tuple[Tensor, Tensor]:
     """Scale to a largest number of 1 and transform; the spectrum, and what its 1 is worth, (1,)."""
     batch, channels, height, _ = image.shape
-    unit = torch.linalg.vector_norm(image, float("inf"), dtype=torch.float32).clamp(min=_LEAST)
+    unit = unit_of(image)
     size = height, domain.stored_width, batch, pitch_of(channels)
     planes = torch.empty(size, dtype=storage, device=image.device)
     return dft.analyse(to_planes(image, planes, 1 / unit), domain), unit.reshape(1)

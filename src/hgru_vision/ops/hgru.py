@@ -31,6 +31,7 @@ from hgru_vision.ops.mix_kernels import (
     pitch_of,
     precision,
     to_planes,
+    unit_of,
 )
 
 __all__ = ["Parameters", "run"]
@@ -251,7 +252,7 @@ class _WayBack:
         self.eta = self._zeros(self.steps, self.programs, wide)
         # The kernel of a step scales its gradients anew and leaves here what a stored 1 is worth.
         self.units = self._zeros(self.steps + 1)
-        self.units[-1:] = torch.linalg.vector_norm(gradient, float("inf")).clamp(min=1e-30)
+        self.units[-1:] = unit_of(gradient)
         self.largest = self._zeros(_PROGRAMS)
         self.largest[:1].fill_(1)
         kept.states.pop()  # the last one was for those who asked for the gradient

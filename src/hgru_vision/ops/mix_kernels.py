@@ -12,12 +12,32 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-__all__ = ["block", "from_planes", "mix", "mix_gradient", "pitch_of", "precision", "to_planes"]
+__all__ = [
+    "block",
+    "from_planes",
+    "mix",
+    "mix_gradient",
+    "pitch_of",
+    "precision",
+    "to_planes",
+    "unit_of",
+]
 
 
 def pitch_of(channels: int) -> int:
     """Channels that a row has room for: a multiple of 8, so that loads are 16 bytes wide."""
     return -(-channels // 8) * 8
+
+
+def unit_of(tensor: Tensor) -> Tensor:
+    """Give the largest number of a tensor, float32 (): what a 1 is worth after division by it.
+
+    Zeros, and tensors with a NaN or an infinity, have the unit 1: the other images of a batch with
+    one of these are not harmed.
+    """
+    largest = torch.linalg.vector_norm(tensor, float("inf"), dtype=torch.float32)
+    usable = largest.isfinite() & (largest > 0)
+    return torch.where(usable, largest, torch.ones_like(largest))
 
 
 def block(size: int, most: int) -> int:
