@@ -168,9 +168,7 @@ def test_random_start_follows_the_generator():
     assert not torch.equal(run(1), run(2))
     assert not torch.equal(run(1)[0], run(1)[1])
     bound = (3 / (2 * 9)) ** 0.5
-    start = layer._first_state(
-        torch.zeros(50, 2, 20, 20), None, torch.Generator().manual_seed(0)
-    )
+    start = layer._first_state(torch.zeros(50, 2, 20, 20), None, torch.Generator().manual_seed(0))
     assert 0.95 * bound < start.abs().max() <= bound
 
 

@@ -5,7 +5,8 @@ import copy
 import pytest
 import torch
 
-from hgru_vision.circuits import HGRU, HGRUNonnegative
+from hgru_vision import ops
+from hgru_vision.circuits import HGRU, ConvGRU, HGRUNonnegative
 
 pytestmark = pytest.mark.gpu
 
@@ -24,3 +25,26 @@ def test_output_and_gradients_are_those_of_the_cpu(cls, backend, size):
         results.append([out.cpu(), *(gradient.cpu() for gradient in gradients)])
     for here, there in zip(*results, strict=True):
         torch.testing.assert_close(here, there, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("cls", [HGRU, HGRUNonnegative, ConvGRU])
+@pytest.mark.parametrize(("backend", "error"), [("gemm", 1e-2), ("gemm32", 1e-4)])
+def test_the_gpu_forms_give_what_the_reference_gives(cls, backend, error):
+    layer = cls(channels=25, kernel_size=15, timesteps=3).cuda()
+    x = torch.rand(2, 25, 40, 37, generator=torch.Generator().manual_seed(0)).cuda()
+    results = []
+    for form in (backend, "reference"):
+        layer.backend = form
+        out = layer(x)
+        gradients = torch.autograd.grad(out.square().sum(), list(layer.parameters()))
+        results.append([out.detach(), *gradients])
+    for got, expected in zip(*results, strict=True):
+        assert (got - expected).norm() <= error * expected.norm()
+
+
+def test_auto_takes_the_gpu_form_and_a_trajectory_goes_step_by_step():
+    layer = HGRU(timesteps=2).cuda()
+    x = torch.rand(1, 25, 60, 60, device="cuda")
+    assert ops.explain(x, layer.w()).backend == "gemm"
+    steps = layer(x, return_trajectory=True).h2
+    torch.testing.assert_close(layer(x), steps[-1], rtol=1e-2, atol=1e-3)
