@@ -136,12 +136,21 @@ class _Layer:
         )  # fmt: skip
 
     def excite(
-        self, c2: Tensor, h1: Tensor, h2: Tensor, t: int, out: Tensor, gated: Tensor, last: bool
+        self,
+        c2: Tensor,
+        h1: Tensor,
+        h2: Tensor,
+        rest: Tensor | None,
+        t: int,
+        out: Tensor,
+        gated: Tensor,
+        last: bool,
     ) -> None:
         """Launch Eqs. 6, 8 and 9, and Eq. 3 of the next step."""
         pixel.excite[(self.parts,)](
-            c2, h1, h2, self.u1, self.u2, self.constants, self.eta(t), out, gated, self.rows,
-            **self._blocks(), NEXT=not last, PRECISION=self.exact,
+            c2, h1, h2, h2 if rest is None else rest, self.u1, self.u2, self.constants,
+            self.eta(t), out, gated, self.rows,
+            **self._blocks(), NEXT=not last, REST=rest is not None, PRECISION=self.exact,
         )  # fmt: skip
 
     def eta(self, t: int) -> Tensor:
@@ -193,6 +202,9 @@ class _Recurrence(torch.autograd.Function):
         first, second = layer.planes(steps if keep else 1), []
         spectra = layer.spectra(2 * steps - skipped if keep else 1)
         gated, h1 = layer.planes(), layer.planes()
+        # What float16 cuts off of H2 is carried along (see the kernel) and is part of the result.
+        result = layer.planes(2 if storage == torch.float16 else 1)
+        rest = result[1].zero_() if len(result) == 2 else None
         if state is not None:
             layer.gate(h2, gated)
         for t in range(steps):
@@ -204,8 +216,8 @@ class _Recurrence(torch.autograd.Function):
             layer.inhibit(drive, c1, h2, h1)
             spectrum = spectra[2 * t + 1 - skipped if keep else 0]
             c2 = layer.convolve(h1, spectrum, layer.planes(), adjoint=False)
-            new = layer.planes()
-            layer.excite(c2, h1, h2, t, new, gated, last=t + 1 == steps)
+            new = layer.planes() if t + 1 < steps else result[0]
+            layer.excite(c2, h1, h2, rest, t, new, gated, last=t + 1 == steps)
             h2 = new
             if keep:
                 states.append(h2)
@@ -216,7 +228,7 @@ class _Recurrence(torch.autograd.Function):
             ctx.kept = _Kept(layer, drive, states, first, second, spectra, skipped)
         # Channels last: the readout's product over channels needs no copy then.
         out = torch.empty_like(x, memory_format=torch.channels_last)
-        return from_planes(h2.unsqueeze(0), torch.ones(1, device=x.device), out)
+        return from_planes(result, torch.ones(len(result), device=x.device), out)
 
     @staticmethod
     @once_differentiable

@@ -93,11 +93,15 @@ def inhibit(
 
 @triton.jit
 def excite(
-    c2_in, h1_in, h2_in, u1, u2, table, eta_in, h2_out, u_out, rows,
-    PITCH: tl.constexpr, NEXT: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
-    PRECISION: tl.constexpr,
+    c2_in, h1_in, h2_in, rest, u1, u2, table, eta_in, h2_out, u_out, rows,
+    PITCH: tl.constexpr, NEXT: tl.constexpr, REST: tl.constexpr, ROWS: tl.constexpr,
+    CHANNELS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Excite and mix, Eqs. 6, 8 and 9; if there is a next step, gate the new state for it."""
+    """Excite and mix, Eqs. 6, 8 and 9; if there is a next step, gate the new state for it.
+
+    `rest` has what the storage of H2 cuts off, to be added at the next step: errors of eight steps
+    would add up. What other kernels read of H2 may lack it.
+    """
     k = tl.arange(0, CHANNELS)
     r = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     at = r[:, None] * PITCH + k[None, :]
@@ -105,6 +109,8 @@ def excite(
     h1_stored = tl.load(h1_in + at, inside, 0.0)
     c2 = tl.load(c2_in + at, inside, 0.0).to(tl.float32)
     h2 = tl.load(h2_in + at, inside, 0.0).to(tl.float32)
+    if REST:
+        h2 += tl.load(rest + at, inside, 0.0).to(tl.float32)
     kappa, beta = _constant(table, 4, k, CHANNELS), _constant(table, 5, k, CHANNELS)
     omega, eta = _constant(table, 6, k, CHANNELS), tl.load(eta_in)
     g2 = _sigmoid(
@@ -113,8 +119,11 @@ def excite(
     )  # Eq. 6
     h1 = h1_stored.to(tl.float32)
     candidate = _tanh(kappa * h1 + beta * c2 + omega * h1 * c2)  # Eq. 8
-    h2 = (eta * (h2 * (1 - g2) + candidate * g2)).to(h2_out.dtype.element_ty)  # Eq. 9
+    exact = eta * (h2 * (1 - g2) + candidate * g2)  # Eq. 9
+    h2 = exact.to(h2_out.dtype.element_ty)
     tl.store(h2_out + at, h2, inside)
+    if REST:
+        tl.store(rest + at, (exact - h2.to(tl.float32)).to(rest.dtype.element_ty), inside)
     if NEXT:
         g1 = _sigmoid(
             tl.dot(h2, _matrix(u1, k, CHANNELS), input_precision=PRECISION)
