@@ -1,0 +1,99 @@
+"""hgru eval-boundaries: the score of boundary maps on BSDS500, without MATLAB."""
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from hgru_vision.analysis.boundaries import (
+    THRESHOLDS,
+    BoundaryScore,
+    OperatingPoint,
+    score_boundaries,
+)
+from hgru_vision.analysis.matching import RADIUS
+from hgru_vision.analysis.prediction_folder import PredictionFolder
+from hgru_vision.data.bsds import BSDS500, Split
+from hgru_vision.data.progress import progress_bar
+from hgru_vision.figures.boundaries import boundary_figure
+from hgru_vision.figures.style import check_picture, save_figure
+from hgru_vision.training.files import write_json
+
+
+def eval_boundaries(
+    predictions: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="PREDICTIONS")],
+    root: Path,
+    split: Split = "test",
+    thresholds: int = THRESHOLDS,
+    radius: float = RADIUS,
+    allow_partial: bool = False,
+    figure: Path | None = None,
+    json: Path | None = None,
+) -> None:
+    """Score predicted boundaries against the people who annotated BSDS500.
+
+    ODS, OIS and AP as the benchmark defines them: maps are cut at each threshold and thinned, and
+    their pixels matched one to one with each annotator's.
+
+    Example: hgru eval-boundaries predictions --root BSR --figure pr.png --json score.json
+
+    Parameters
+    ----------
+    predictions
+        Folder with ID.png (grey) or ID.npy (floats from 0 to 1) for each picture, in its size.
+    root
+        Folder of BSDS500, with images and groundTruth (or gt_train.npz and so on).
+    split
+        Pictures to score.
+    thresholds
+        Their number.
+    radius
+        Largest distance of pixels that match, as a share of the picture's diagonal.
+    allow_partial
+        Score what is there of a split that is not whole.
+    figure
+        Draw precision against recall to this picture.
+    json
+        Write the numbers, curve and each picture's best point to this file.
+    """
+    if figure is not None:
+        check_picture(figure)  # before minutes of work
+    data = BSDS500(root, split, allow_partial=allow_partial)
+    maps = PredictionFolder(predictions, data)
+    with progress_bar(len(data), description="Matching") as progress:
+        score = score_boundaries(
+            maps, data, thresholds=thresholds, radius=radius, progress=progress
+        )
+    Console().print(_table(score, len(data)))
+    if figure is not None:
+        save_figure(boundary_figure({predictions.resolve().name: score}), figure)
+        print(f"wrote {figure}")
+    if json is not None:
+        settings = {"split": split, "thresholds": thresholds, "radius": radius}
+        write_json(json, {"predictions": str(predictions), **settings, **score.to_json()})
+        print(f"wrote {json}")
+
+
+def _table(score: BoundaryScore, pictures: int) -> Table:
+    table = Table(
+        title=f"Boundaries of {pictures} pictures",
+        caption=f"average precision (AP) {score.average_precision:.4f}",
+    )
+    table.add_column("")
+    for column in ("threshold", "recall", "precision", "F"):
+        table.add_column(column, justify="right")
+    rows: dict[str, OperatingPoint] = {
+        "ODS, one threshold": score.ods,
+        "OIS, each picture's own": score.ois,
+    }
+    for name, point in rows.items():
+        table.add_row(
+            name,
+            "" if point.threshold is None else f"{point.threshold:.3f}",
+            f"{point.recall:.4f}",
+            f"{point.precision:.4f}",
+            f"{point.f:.4f}",
+        )
+    return table
