@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hgru_vision.circuits import HGRU
+    from hgru_vision.data.bsds import BSDS500
+    from hgru_vision.data.contours import SyntheticContours
     from hgru_vision.data.datasets import Pathfinder
     from hgru_vision.data.readers import ArchiveFolder, open_dataset
     from hgru_vision.models import create_model, list_models
@@ -21,8 +23,10 @@ __version__ = "0.1.0"
 # Public names, each imported at its first use: `import hgru_vision` loads neither torch nor numba.
 _HOMES = {
     "ArchiveFolder": "hgru_vision.data.readers",
+    "BSDS500": "hgru_vision.data.bsds",
     "HGRU": "hgru_vision.circuits",
     "Pathfinder": "hgru_vision.data.datasets",
+    "SyntheticContours": "hgru_vision.data.contours",
     "create_model": "hgru_vision.models",
     "list_models": "hgru_vision.models",
     "open_dataset": "hgru_vision.data.readers",
@@ -30,9 +34,11 @@ _HOMES = {
 }
 
 __all__ = [
+    "BSDS500",
     "HGRU",
     "ArchiveFolder",
     "Pathfinder",
+    "SyntheticContours",
     "create_model",
     "list_models",
     "open_dataset",

@@ -12,12 +12,14 @@ from importlib import import_module
 COMMANDS = {
     "quickstart": ("quickstart:quickstart", "the whole story in minutes, ending in a report"),
     "generate pathfinder": ("generate:pathfinder", "write Pathfinder images to files"),
+    "generate contours": ("generate:contours", "write synthetic contours to files"),
     "generate --verify": ("generate:verify", "check files written before, byte by byte"),
     "audit pathfinder": ("audit:pathfinder", "how well the label is read without tracing a path"),
     "presets": ("presets:presets", "the Pathfinders that have a name, and their sources"),
     "models": ("models:models", "the networks of the study, with their sizes"),
     "train": ("train:train", "train a network by a recipe; resumes after a kill"),
     "eval": ("eval:evaluate", "how well a trained network does, and where"),
+    "eval-boundaries": ("eval_boundaries:eval_boundaries", "the BSDS500 score of boundary maps"),
     "sweep": ("sweep:sweep", "the runs of a grid, inside a time budget"),
     "figures": ("figures:figures", "the paper's figures, from the ledger"),
     "report": ("report:report", "all results in one page"),
@@ -56,7 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     run = getattr(import_module(f"hgru_vision.commands.{module}"), function)
     try:
-        tyro.cli(run, prog=f"hgru {name}", args=rest)
+        # Shorter help: no "{None}|STR" for what may be left out, no --no-resume beside --resume.
+        plain = (tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff)
+        tyro.cli(run, prog=f"hgru {name}", args=rest, config=plain)
     except (ValueError, TypeError, OSError, ImportError, FloatingPointError) as error:
         # What the user gave was wrong, or the machine is: one line, no traceback.
         print(f"hgru: {error}", file=sys.stderr)

@@ -5,6 +5,7 @@ import pytest
 
 from hgru_vision.cli import main
 from hgru_vision.commands.generate import rebuild
+from hgru_vision.data.contours import SyntheticContours
 from hgru_vision.data.manifest import Manifest
 from hgru_vision.data.readers import open_dataset
 from hgru_vision.stimuli import images, preset
@@ -75,5 +76,37 @@ def test_files_of_another_generator_are_checked_by_their_bytes_alone(tmp_path):
     content = json.loads(manifest.read_text())
     content["source"]["generator"] = "Other"
     manifest.write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=r"not drawn by a Pathfinder of this package .*'Other'"):
+    with pytest.raises(ValueError, match=r"not drawn by a Pathfinder or synthetic .*'Other'"):
         rebuild(Manifest.read(folder))
+
+
+TINY = ["--canvas", "32", "--cells", "8", "--eccentricity", "0.5"]
+
+
+def test_contours_are_written_and_drawn_again(tmp_path, capsys):
+    folder, sheet = tmp_path / "files", tmp_path / "sheet.png"
+    arguments = ["generate", "contours", "--length", "3", "--shear", "0.2", "--count", "20"]
+    arguments += ["--seed", "5", "--out", str(folder), "--contact-sheet", str(sheet), *TINY]
+    assert main(arguments) == 0
+    assert f"wrote {sheet}" in capsys.readouterr().out
+    assert sheet.stat().st_size > 10_000
+    data = SyntheticContours(
+        length=3, shear=0.2, count=20, seed=5, canvas=32, cells=8, eccentricity=0.5
+    )
+    np.testing.assert_array_equal(open_dataset(folder).batch(np.arange(20)), data.batch(range(20)))
+    assert rebuild(Manifest.read(folder)).config == data.config
+    assert main(["generate", "--verify", str(folder)]) == 0
+    assert "20 items drawn again, equal" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ([], "say where the images go: --out FOLDER, --contact-sheet FILE"),
+        (["--shear", "3", "--out", "x"], "shear must be from -1 to 1; got 3.0"),
+        (["--length", "40", "--out", "x"], "length=40 does not fit"),
+    ],
+)
+def test_contours_that_cannot_be_written_are_refused(flags, message, capsys):
+    assert main(["generate", "contours", *flags]) == 2
+    assert message in capsys.readouterr().err

@@ -6,13 +6,17 @@ from typing import Annotated, Any, Literal
 import tyro
 from rich.console import Console
 
-from hgru_vision.commands.options import configure, save_figure
+from hgru_vision.commands.options import configure
+from hgru_vision.data.contours import SyntheticContours
 from hgru_vision.data.datasets import Pathfinder, Split, Target
 from hgru_vision.data.manifest import Manifest
 from hgru_vision.data.progress import progress_bar
 from hgru_vision.data.store import SHARD_SIZE, write
 from hgru_vision.data.store import verify as verify_files
 from hgru_vision.stimuli import PathfinderConfig, ReleasedConfig
+from hgru_vision.stimuli.contours import ContourConfig
+
+SHEET = 12  # stimuli on a contact sheet of contours
 
 
 def pathfinder(
@@ -62,18 +66,85 @@ def pathfinder(
     set
         Other fields of the configuration, such as --set canvas=300 contrast=0.8
     """
-    if out is None and contact_sheet is None:
-        raise ValueError("say where the images go: --out FOLDER, --contact-sheet FILE, or both")
+    _check_somewhere(out, contact_sheet)
     config = configure(preset, length, set)
     data = Pathfinder(count=count, seed=seed, split=split, target=target, config=config)
     if contact_sheet is not None:
         from hgru_vision.figures.contact_sheet import contact_sheet_figure
+        from hgru_vision.figures.style import save_figure
 
         save_figure(contact_sheet_figure(data, show_paths=show_paths), contact_sheet)
-    if out is not None:
-        with progress_bar(count, description=f"Writing {out}") as progress:
-            write(data, out, format=format, shard_size=shard_size, progress=progress)
-        print(f"{count:,} images in {out}; check them with: hgru generate --verify {out}")
+        print(f"wrote {contact_sheet}")
+    _write(data, out, format, shard_size)
+
+
+def contours(
+    config: Annotated[ContourConfig, tyro.conf.arg(name="")],
+    out: Path | None = None,
+    count: int = 10_000,
+    seed: int = 0,
+    split: Split = "train",
+    target: Target = "label",
+    format: Literal["npy", "parquet", "png"] = "npy",
+    shard_size: int = SHARD_SIZE,
+    contact_sheet: Path | None = None,
+    show_contour: bool = True,
+) -> None:
+    """Write synthetic contours to files: half the images have one, half have none.
+
+    Killed at any moment, the same command goes on where it stopped and ends with the same bytes.
+
+    Example: hgru generate contours --length 9 --shear 0.2 --count 1000 --out contours9
+
+    Parameters
+    ----------
+    config
+        The condition.
+    out
+        Folder for the files.
+    count
+        Number of images.
+    seed
+        Of all images.
+    split
+        Which of three disjoint streams of images.
+    target
+        Write labels, or the contours as masks besides.
+    format
+        npy to train from, parquet to publish, png as the authors' archive.
+    shard_size
+        Images in a file.
+    contact_sheet
+        Draw labelled examples to this picture (alone, or besides --out).
+    show_contour
+        Paint the contours of the contact sheet red.
+    """
+    _check_somewhere(out, contact_sheet)
+    data = SyntheticContours(count=count, seed=seed, split=split, target=target, config=config)
+    if contact_sheet is not None:
+        from hgru_vision.figures.contours import contour_sheet_figure
+        from hgru_vision.figures.style import save_figure
+
+        stimuli = [data.stimulus(index) for index in range(min(count, SHEET))]
+        save_figure(contour_sheet_figure(stimuli, show_contour=show_contour), contact_sheet)
+        print(f"wrote {contact_sheet}")
+    _write(data, out, format, shard_size)
+
+
+def _check_somewhere(out: Path | None, contact_sheet: Path | None) -> None:
+    if out is None and contact_sheet is None:
+        raise ValueError("say where the images go: --out FOLDER, --contact-sheet FILE, or both")
+
+
+def _write(
+    data: Pathfinder | SyntheticContours, out: Path | None, format: str, shard_size: int
+) -> None:
+    if out is None:
+        return
+    count = len(data)
+    with progress_bar(count, description=f"Writing {out}") as progress:
+        write(data, out, format=format, shard_size=shard_size, progress=progress)
+    print(f"{count:,} images in {out}; check them with: hgru generate --verify {out}")
 
 
 def verify(folder: Annotated[Path, tyro.conf.Positional], regenerate: int = 100) -> None:
@@ -92,24 +163,29 @@ def verify(folder: Annotated[Path, tyro.conf.Positional], regenerate: int = 100)
     Console().print(str(verify_files(folder, source=source, regenerate=regenerate)))
 
 
-def rebuild(manifest: Manifest) -> Pathfinder:
+def rebuild(manifest: Manifest) -> Pathfinder | SyntheticContours:
     """Make the dataset again from which a folder was written."""
     description = manifest.source
-    kinds = {kind.__name__: kind for kind in (PathfinderConfig, ReleasedConfig)}
-    kind = kinds.get(description.get("generator", ""))
-    if kind is None:
+    kinds: dict[str, tuple[Any, Any]] = {
+        "PathfinderConfig": (Pathfinder, PathfinderConfig),
+        "ReleasedConfig": (Pathfinder, ReleasedConfig),
+        "ContourConfig": (SyntheticContours, ContourConfig),
+    }
+    generator = description.get("generator")
+    if generator not in kinds:
         raise ValueError(
-            f"these files were not drawn by a Pathfinder of this package (generator: "
-            f"{description.get('generator')!r}); use --regenerate 0 to check their bytes alone"
+            f"these files were not drawn by a Pathfinder or synthetic contours of this package "
+            f"(generator: {generator!r}); use --regenerate 0 to check their bytes alone"
         )
+    dataset, configuration = kinds[generator]
     fields: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in description["config"].items()
     }
-    return Pathfinder(
+    return dataset(
         count=manifest.count,
         seed=description["seed"],
         split=description["split"],
         target=description["target"],
-        config=kind(**fields),
+        config=configuration(**fields),
     )

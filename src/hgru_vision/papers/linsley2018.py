@@ -32,6 +32,18 @@ EDGE_PADDING = 22
 MARKER_RADIUS = 5
 RELEASED_DISTRACTOR_PADDLES = 30  # beside the 2 k of the target paths
 
+# -- Synthetic contours: Supp., "The Synthetic Contours Dataset"; "hGRU explains human contour
+# detection" for the experiment --------------------------------------------------------------------
+CONTOUR_LENGTHS = (5, 9, 14, 17)  # l, paddles in a contour
+CONTOUR_CANVAS = 256  # pixels on a side, "all images in the SCD". The experiment says:
+CONTOUR_EXPERIMENT_CANVAS = 150
+GRID_CELLS = 32  # "A total of 32 paddles are placed along every row/column"
+GRID_CELL = 0.25  # degrees of visual angle; 32 of them make the 8 degrees of the master grid
+CONTOUR_PADDLE_LENGTH = 0.1  # degrees
+LARGEST_SHEAR = 0.6  # SF, "between -0.6 and +0.6"
+CONTOUR_DATASETS = 28  # "for every condition (28 total)": 4 lengths x 7 shears. The dataset says:
+CONTOUR_SHEARS = 5  # "5 different relative-spacing conditions"
+
 # -- Training: Main, "Model implementation"; Supp., "Model architecture details" ------------------
 LEARNING_RATE = 1e-3  # Adam
 BATCH_SIZE = 32

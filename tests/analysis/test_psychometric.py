@@ -1,0 +1,113 @@
+import math
+import re
+
+import numpy as np
+import pytest
+
+from hgru_vision.analysis.psychometric import Psychometric, fit_psychometric
+
+LEVELS = np.linspace(0.2, 0.7, 7)
+
+
+def answers(curve, trials, seed=0):
+    """Right answers of an observer with this psychometric function."""
+    return np.random.default_rng(seed).binomial(trials, curve(LEVELS))
+
+
+@pytest.mark.parametrize("shape", ["logistic", "weibull"])
+@pytest.mark.parametrize("falling", [True, False])
+def test_the_observer_is_recovered(shape, falling):
+    truth = Psychometric(threshold=0.4, slope=6.0, lapse=0.04, shape=shape, falling=falling)
+    trials = np.full(7, 4000)
+    fit = fit_psychometric(LEVELS, answers(truth, trials), trials, shape=shape, falling=falling)
+    assert fit.curve.threshold == pytest.approx(0.4, abs=0.01)
+    assert fit.curve.slope == pytest.approx(6, rel=0.15)
+    assert fit.curve.lapse == pytest.approx(0.04, abs=0.015)
+    assert fit.threshold_interval[0] < fit.curve.threshold < fit.threshold_interval[1]
+    assert fit.slope_interval[0] < fit.curve.slope < fit.slope_interval[1]
+    assert fit.threshold_interval[1] - fit.threshold_interval[0] < 0.03
+    assert 0 <= fit.deviance < 15  # four degrees of freedom
+    assert (fit.levels, fit.trials) == (7, 28_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["logistic", "weibull"])
+def test_intervals_cover_the_truth_as_often_as_they_say(shape):
+    truth = Psychometric(threshold=0.4, slope=6.0, lapse=0.02, shape=shape, falling=True)
+    trials, covered = np.full(7, 200), np.zeros(2)
+    for seed in range(150):
+        right = answers(truth, trials, seed)
+        fit = fit_psychometric(LEVELS, right, trials, shape=shape, falling=True)
+        for place, (low, high), value in (
+            (0, fit.threshold_interval, 0.4),
+            (1, fit.slope_interval, 6.0),
+        ):
+            covered[place] += low <= value <= high
+    assert (covered >= 0.90 * 150).all()  # 95 % less three standard errors, rounded
+
+
+@pytest.mark.parametrize("shape", ["logistic", "weibull"])
+def test_threshold_and_slope_mean_the_same_for_every_shape(shape):
+    curve = Psychometric(threshold=0.4, slope=3.0, lapse=0.1, guess=0.5, shape=shape)
+    assert curve(0.4) == pytest.approx(0.5 + 0.4 / 2)
+    derivative = (curve(0.4 + 1e-6) - curve(0.4 - 1e-6)) / 2e-6
+    assert derivative == pytest.approx(0.4 * 3.0, rel=1e-5)
+    falling = Psychometric(threshold=0.4, slope=3.0, shape=shape, falling=True)
+    rising = Psychometric(threshold=0.4, slope=3.0, shape=shape)
+    np.testing.assert_allclose(falling(LEVELS) - 0.5, 1 - rising(LEVELS))
+
+
+def test_more_trials_say_more():
+    truth = Psychometric(threshold=0.4, slope=6.0)
+    widths = []
+    for trials in (100, 10_000):
+        right = np.round(trials * truth(LEVELS))
+        low, high = fit_psychometric(LEVELS, right, np.full(7, trials)).threshold_interval
+        widths.append(high - low)
+    assert widths[0] / widths[1] == pytest.approx(10, rel=0.4)
+
+
+def test_a_lapse_of_zero_can_be_asked_for():
+    truth = Psychometric(threshold=0.4, slope=6.0, lapse=0.05)
+    trials = np.full(7, 500)
+    fit = fit_psychometric(LEVELS, answers(truth, trials), trials, largest_lapse=0)
+    assert fit.curve.lapse == 0
+
+
+def test_what_is_always_right_bounds_the_threshold_on_one_side_only():
+    trials = np.full(7, 200)
+    fit = fit_psychometric(LEVELS, trials, trials)
+    assert fit.threshold_interval[0] == -math.inf
+    assert fit.threshold_interval[1] < 0.25
+    assert fit.slope_interval[1] == math.inf
+
+
+def test_what_is_at_chance_bounds_it_on_the_other():
+    trials = np.full(7, 2000)
+    fit = fit_psychometric(LEVELS, trials // 2, trials)
+    assert fit.threshold_interval[0] > 0.6
+    assert fit.threshold_interval[1] == math.inf
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"correct": [1, 2]}, "must have one entry a condition; got shapes [(3,), (2,), (3,)]"),
+        ({"level": [1, 1, 2]}, "need 3 distinct levels or more; got 2"),
+        ({"level": [1, 2, math.inf]}, "level[2] must be a number; got inf"),
+        (
+            {"level": [0, 1, 2], "shape": "weibull"},
+            "level[0] must be a number above 0 for the weibull shape; got 0",
+        ),
+        ({"trials": [9, 0, 9]}, "trials[1] must be 1 or more; got 0"),
+        ({"correct": [1, 2, 12]}, "correct[2] must be from 0 to its 9 trials; got 12"),
+        ({"shape": "probit"}, "shape must be logistic or weibull; got 'probit'"),
+        ({"guess": 1}, "guess must be from 0 to below 1; got 1"),
+        ({"largest_lapse": 0.5}, "largest_lapse must be from 0 to below 1 - guess = 0.5; got 0.5"),
+        ({"confidence": 95}, "confidence must be between 0 and 1; got 95"),
+    ],
+)
+def test_bad_arguments_are_refused(changes, message):
+    arguments = {"level": [1, 2, 3], "correct": [5, 6, 9], "trials": [9, 9, 9]} | changes
+    with pytest.raises(ValueError, match=re.escape(message)):
+        fit_psychometric(**arguments)
