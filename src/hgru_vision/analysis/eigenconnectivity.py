@@ -28,6 +28,7 @@ from hgru_vision.analysis.association import (
 )
 from hgru_vision.analysis.orientation_tuning import Tuning, measure_tuning
 from hgru_vision.circuits import Circuit, HGRUSeparateKernels, SymmetricKernel
+from hgru_vision.papers.linsley2018 import COMMON_ORIENTATION, EIGEN_VARIANCE
 from hgru_vision.stimuli._types import Array, Floats, Indices
 
 __all__ = [
@@ -40,9 +41,7 @@ __all__ = [
     "inner_disc",
 ]
 
-COMMON_ORIENTATION = np.pi / 2  # "a common reference orientation (90 degrees)"
 LEAST_SIZE = 5  # smaller ones have no near and far, along and across
-VARIANCE = 0.8  # "80% cumulative variance cutoff"
 
 LEAST_SELECTIVITY = 0.25
 """From which a channel counts as oriented. The Gabors of the input stage start at 0.80 to 0.82, its
@@ -187,7 +186,7 @@ def eigenconnectivity(
     weights: npt.ArrayLike | Tensor,
     orientations: npt.ArrayLike | Tensor,
     *,
-    variance: float = VARIANCE,
+    variance: float = EIGEN_VARIANCE,
     seed: int = 0,
 ) -> Eigenconnectivity:
     """Find the patterns that horizontal kernels have in common.
@@ -295,7 +294,7 @@ def align(weights: Floats, orientations: Floats) -> Floats:
     aligned = np.zeros(weights.shape)
     for sender, angle in enumerate(orientations):
         # The place that is turned to (x, y) lies back by the same turn.
-        turn = angle - COMMON_ORIENTATION
+        turn = angle - np.radians(COMMON_ORIENTATION)
         source_x = x * np.cos(turn) - y * np.sin(turn) + middle
         source_y = x * np.sin(turn) + y * np.cos(turn) + middle
         for receiver in range(len(weights)):

@@ -7,12 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import grid_sample
 
-__all__ = ["Augmentation"]
+from hgru_vision.papers.linsley2018 import BSDS_CROP, BSDS_ROTATION
 
-# Linsley et al. (2018), Supp., "Eigenconnectivity": "random crops to 300x300 pixels, random
-# rotations of +/- 30 degrees, and random up/down/left/right flips".
-CROP = 300
-ROTATION = 30.0
+__all__ = ["Augmentation"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +30,8 @@ class Augmentation:
         Whether half of the squares are turned upside down, and half left to right.
     """
 
-    crop: int = CROP
-    rotation: float = ROTATION
+    crop: int = BSDS_CROP
+    rotation: float = BSDS_ROTATION
     flip: bool = True
 
     def __post_init__(self) -> None:

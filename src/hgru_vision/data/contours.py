@@ -1,25 +1,20 @@
 """The Synthetic Contours Dataset, drawn when asked for."""
 
-from dataclasses import asdict, fields
+from dataclasses import fields
 from difflib import get_close_matches
-from typing import Any, get_args
+from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-from torch.utils.data import get_worker_info
+from hgru_vision.data.drawn import Drawing, DrawnDataset, Split, Target
+from hgru_vision.stimuli.contours import ContourConfig, draw, images, labels, segmentations
+from hgru_vision.stimuli.scenes import describe
 
-from hgru_vision.data.datasets import SPLIT_SIZE, SPLIT_START, Split, Target
-from hgru_vision.data.readers import ImageDataset
-from hgru_vision.papers import linsley2018
-from hgru_vision.stimuli import contours
-from hgru_vision.stimuli.contours import ContourConfig, ContourStimulus
-from hgru_vision.stimuli.scenes import check_seed, describe
+__all__ = ["GENERATOR_VERSION", "SyntheticContours"]
 
 # Raised whenever a change makes any image differ from what it was.
 GENERATOR_VERSION = 1
 
 
-class SyntheticContours(ImageDataset):
+class SyntheticContours(DrawnDataset):
     """Is there a contour among paddles that point anywhere? A map-style dataset, drawn on the fly.
 
     Item i is a pure function of the configuration, the seed, the split and i. Of items 2j and
@@ -56,6 +51,10 @@ class SyntheticContours(ImageDataset):
     ((1, 256, 256), True, 50)
     """
 
+    kind = "contours"
+    version = GENERATOR_VERSION
+    drawing = Drawing(images, labels, segmentations, draw)
+
     def __init__(
         self,
         length: int | None = None,
@@ -68,73 +67,14 @@ class SyntheticContours(ImageDataset):
         config: ContourConfig | None = None,
         **changes: Any,
     ) -> None:
-        if split not in SPLIT_START:
-            raise ValueError(f"split must be {describe(get_args(Split))}; got {split!r}")
-        if target not in get_args(Target):
-            raise ValueError(f"target must be {describe(get_args(Target))}; got {target!r}")
-        if count is None:
-            train = round(linsley2018.TRAIN_FRACTION * linsley2018.IMAGES)
-            count = train if split == "train" else linsley2018.IMAGES - train
-        if isinstance(count, bool) or not isinstance(count, int):
-            raise TypeError(f"count must be a whole number; got {count!r}")
-        if not 1 <= count <= SPLIT_SIZE:
-            raise ValueError(f"count must be from 1 to 2**40; got {count}")
         if length is not None:
             changes["length"] = length
         if shear is not None:
             changes["shear"] = shear
         if config is not None and changes:
             raise TypeError(f"give config or {next(iter(changes))}, not both")
-        self.config = _configure(changes) if config is None else config
-        self.count = count
-        self.seed = check_seed(seed)
-        self.split: Split = split
-        self.target: Target = target
-        self.batch([0])  # a configuration that cannot be met fails here
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __repr__(self) -> str:
-        return (
-            f"SyntheticContours(count={self.count}, seed={self.seed}, split={self.split!r}, "
-            f"target={self.target!r}, config={self.config})"
-        )
-
-    def batch(self, indices: ArrayLike) -> np.ndarray:
-        """Images, uint8 (n, H, W) in 0 to 255, drawn on all cores (on one in a worker process)."""
-        return contours.images(self.config, self.seed, self.numbers(indices), _threads())
-
-    def labels(self, indices: ArrayLike) -> np.ndarray:
-        """Labels, int64 (n,); no image is drawn for them."""
-        return contours.labels(self.config, self.seed, self.numbers(indices))
-
-    def segmentations(self, indices: ArrayLike) -> np.ndarray:
-        """Masks, uint8 (n, H, W) in {0, 1}: the contour; all 0 where there is none."""
-        return contours.segmentations(self.config, self.seed, self.numbers(indices), _threads())
-
-    def stimulus(self, index: int) -> ContourStimulus:
-        """One item with its masks and paddles."""
-        return contours.draw(self.config, self.seed, int(self.numbers([index])[0]))
-
-    def describe(self) -> dict[str, Any]:
-        """Return all that the images are a function of, as JSON can hold it."""
-        return {
-            "stimulus": "contours",
-            "generator": type(self.config).__name__,
-            "generator_version": GENERATOR_VERSION,
-            "config": asdict(self.config),
-            "seed": self.seed,
-            "split": self.split,
-            "target": self.target,
-            "height": self.config.size,
-            "width": self.config.size,
-            "binary": self.config.binary,
-        }
-
-    def numbers(self, indices: ArrayLike) -> np.ndarray:
-        """Return the image numbers that the generator gives to these items: its ``index``."""
-        return self._indices(indices) + SPLIT_START[self.split]
+        config = _configure(changes) if config is None else config
+        super().__init__(config, count, seed, split, target)
 
 
 def _configure(changes: dict[str, Any]) -> ContourConfig:
@@ -145,8 +85,3 @@ def _configure(changes: dict[str, Any]) -> ContourConfig:
             hint = f"did you mean {near[0]!r}?" if near else f"there are {describe(names)}"
             raise TypeError(f"synthetic contours have no parameter {key!r}; {hint}")
     return ContourConfig(**changes)
-
-
-def _threads() -> int | None:
-    """All cores, unless this is one of several worker processes of a loader."""
-    return None if get_worker_info() is None else 1

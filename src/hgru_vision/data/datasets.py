@@ -1,30 +1,19 @@
-"""Datasets that draw their images when asked for them."""
+"""The Pathfinder challenge, drawn when asked for."""
 
-from dataclasses import asdict
-from typing import Any, Literal, get_args
+from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-from torch.utils.data import get_worker_info
-
-from hgru_vision.data.readers import ImageDataset
-from hgru_vision.papers import linsley2018
+from hgru_vision.data.drawn import SPLIT_SIZE, SPLIT_START, Drawing, DrawnDataset, Split, Target
 from hgru_vision.stimuli import images, labels, preset, segmentations
 from hgru_vision.stimuli.presets import Config
-from hgru_vision.stimuli.scenes import Stimulus, check_seed, describe, draw
+from hgru_vision.stimuli.scenes import draw
 
-Split = Literal["train", "validation", "test"]
-Target = Literal["label", "segmentation"]
-
-# Splits are ranges of image numbers that cannot meet.
-SPLIT_SIZE = 2**40
-SPLIT_START = {split: number * SPLIT_SIZE for number, split in enumerate(get_args(Split))}
+__all__ = ["GENERATOR_VERSION", "SPLIT_SIZE", "SPLIT_START", "Pathfinder", "Split", "Target"]
 
 # Raised whenever a change makes any image differ from what it was.
 GENERATOR_VERSION = 1
 
 
-class Pathfinder(ImageDataset):
+class Pathfinder(DrawnDataset):
     """The Pathfinder challenge as a map-style dataset, drawn on the fly.
 
     Item i is a pure function of the configuration, the seed, the split and i: workers, order and
@@ -63,6 +52,10 @@ class Pathfinder(ImageDataset):
     ((3, 150, 150), 50)
     """
 
+    kind = "pathfinder"
+    version = GENERATOR_VERSION
+    drawing = Drawing(images, labels, segmentations, draw)
+
     def __init__(
         self,
         length: int | None = None,
@@ -75,81 +68,18 @@ class Pathfinder(ImageDataset):
         config: Config | None = None,
         **changes: Any,
     ) -> None:
-        if split not in SPLIT_START:
-            raise ValueError(f"split must be {describe(get_args(Split))}; got {split!r}")
-        if target not in get_args(Target):
-            raise ValueError(f"target must be {describe(get_args(Target))}; got {target!r}")
-        if count is None:
-            train = round(linsley2018.TRAIN_FRACTION * linsley2018.IMAGES)
-            count = train if split == "train" else linsley2018.IMAGES - train
-        if isinstance(count, bool) or not isinstance(count, int):
-            raise TypeError(f"count must be a whole number; got {count!r}")
-        if not 1 <= count <= SPLIT_SIZE:
-            raise ValueError(f"count must be from 1 to 2**40; got {count}")
         if config is not None and (length is not None or changes):
             given = "length" if length is not None else next(iter(changes))
             raise TypeError(f"give config or {given}, not both")
-        self.config = config if config is not None else _configure(preset, length, changes)
-        if target == "label" and self.config.markers == 1:
+        if config is None:
+            config = _configure(preset, length, changes)
+        if target == "label" and config.markers == 1:
             raise ValueError(
                 "this Pathfinder has one marker, so there is nothing to classify; use "
                 'target="segmentation" or markers=2'
             )
-        self.count = count
-        self.seed = check_seed(seed)
-        self.split: Split = split
-        self.target: Target = target
-        self.batch(np.arange(min(count, 8)))  # a configuration that cannot be met fails here
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __repr__(self) -> str:
-        return (
-            f"Pathfinder(count={self.count}, seed={self.seed}, split={self.split!r}, "
-            f"target={self.target!r}, config={self.config})"
-        )
-
-    def batch(self, indices: ArrayLike) -> np.ndarray:
-        """Images, uint8 (n, H, W) in 0 to 255, drawn on all cores (on one in a worker process)."""
-        return images(self.config, self.seed, self.numbers(indices), _threads())
-
-    def labels(self, indices: ArrayLike) -> np.ndarray:
-        """Labels, int64 (n,); no image is drawn for them."""
-        return labels(self.config, self.seed, self.numbers(indices))
-
-    def segmentations(self, indices: ArrayLike) -> np.ndarray:
-        """Masks, uint8 (n, H, W) in {0, 1}: the marked paths with their markers."""
-        return segmentations(self.config, self.seed, self.numbers(indices), _threads())
-
-    def stimulus(self, index: int) -> Stimulus:
-        """One item with its masks, paddles and markers."""
-        return draw(self.config, self.seed, int(self.numbers([index])[0]))
-
-    def describe(self) -> dict[str, Any]:
-        """Return all that the images are a function of, as JSON can hold it."""
-        return {
-            "stimulus": "pathfinder",
-            "generator": type(self.config).__name__,
-            "generator_version": GENERATOR_VERSION,
-            "config": asdict(self.config),
-            "seed": self.seed,
-            "split": self.split,
-            "target": self.target,
-            "height": self.config.size,
-            "width": self.config.size,
-            "binary": self.config.binary,
-        }
-
-    def numbers(self, indices: ArrayLike) -> np.ndarray:
-        """Return the image numbers that the generator gives to these items: its ``index``."""
-        return self._indices(indices) + SPLIT_START[self.split]
+        super().__init__(config, count, seed, split, target)
 
 
 def _configure(name: str, length: int | None, changes: dict[str, Any]) -> Config:
     return preset(name, length, **changes)
-
-
-def _threads() -> int | None:
-    """All cores, unless this is one of several worker processes of a loader."""
-    return None if get_worker_info() is None else 1

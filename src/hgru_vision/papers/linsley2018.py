@@ -44,6 +44,13 @@ LARGEST_SHEAR = 0.6  # SF, "between -0.6 and +0.6"
 CONTOUR_DATASETS = 28  # "for every condition (28 total)": 4 lengths x 7 shears. The dataset says:
 CONTOUR_SHEARS = 5  # "5 different relative-spacing conditions"
 
+# -- Natural images and learnt connections: Supp., "Eigenconnectivity" -----------------------------
+BSDS_CROP = 300  # pixels on a side; "random crops to 300x300 pixels"
+BSDS_ROTATION = 30.0  # degrees; "random rotations of +/- 30 degrees"
+BSDS_EPOCHS = 1_000
+COMMON_ORIENTATION = 90.0  # degrees, to which kernels are turned
+EIGEN_VARIANCE = 0.8  # "80% cumulative variance cutoff"
+
 # -- Training: Main, "Model implementation"; Supp., "Model architecture details" ------------------
 LEARNING_RATE = 1e-3  # Adam
 BATCH_SIZE = 32
