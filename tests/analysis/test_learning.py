@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from hgru_vision.analysis.learning import area_under_curve, best_of, failure_rate, mean_and_sd
+from hgru_vision.analysis.learning import best_of, failure_rate, mean_and_sd, name_of_alc
 from hgru_vision.training.result import Result
 
 
@@ -24,20 +24,6 @@ def run(accuracy, alc=None):
         device="cpu",
         versions={},
     )
-
-
-def test_the_area_under_a_curve_is_the_mean_accuracy():
-    assert area_under_curve([0.5, 0.5, 0.6, 0.9, 1.0]) == pytest.approx(3.5 / 5)
-    assert area_under_curve([0.5]) == 0.5
-
-
-def test_a_curve_that_is_none_is_refused():
-    with pytest.raises(ValueError, match="there is no evaluation to take the area under"):
-        area_under_curve([])
-    with pytest.raises(ValueError, match=r"accuracies\[1\] must be from 0 to 1; got 50"):
-        area_under_curve([0.5, 50])
-    with pytest.raises(ValueError, match=r"accuracies\[0\] must be from 0 to 1; got nan"):
-        area_under_curve([math.nan])
 
 
 def test_accuracy_and_alc_come_from_the_most_accurate_run():
@@ -80,3 +66,8 @@ def test_failures_of_nothing_are_refused():
         failure_rate([], bound=0.75)
     with pytest.raises(ValueError, match="bound must be from 0 to 1; got 75"):
         failure_rate([run(0.5)], bound=75)
+
+
+def test_one_run_of_several_stages_is_enough_to_name_the_stage(row):
+    assert name_of_alc([row().config]) == "ALC"
+    assert name_of_alc([row().config, row(stages=2).config]) == "ALC (last stage)"

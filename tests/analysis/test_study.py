@@ -1,12 +1,6 @@
-import runpy
-from pathlib import Path
-
 import pytest
 
 from hgru_vision.analysis.study import Network, studies
-
-synthetic = runpy.run_path(str(Path(__file__).parents[1] / "figures" / "synthetic.py"))
-row = synthetic["row"]
 
 
 def one(rows):
@@ -14,7 +8,7 @@ def one(rows):
     return study
 
 
-def test_recipes_and_tasks_do_not_meet():
+def test_recipes_and_tasks_do_not_meet(row):
     rows = [row(recipe="paper"), row(recipe="screen"), row(recipe="screen", preset="matched")]
     rows += [row(recipe="screen", changes={"canvas": 300}), row(recipe="screen", path="data/p14")]
     rows += [row(recipe="screen", target="segmentation")]
@@ -32,14 +26,14 @@ def test_recipes_and_tasks_do_not_meet():
     assert studies(rows)[0].name == "paper recipe, paper Pathfinder"
 
 
-def test_a_task_of_many_changes_has_a_short_name():
+def test_a_task_of_many_changes_has_a_short_name(row):
     changes = {"canvas": 32, "edge_margin": 3, "seed_radius": 5}
     first, second = studies([row(changes=changes), row(changes=changes | {"canvas": 33})])
     assert first.task.startswith("paper config ") and len(first.task) < 25
     assert first.task != second.task
 
 
-def test_runs_of_a_cell_come_in_the_order_of_their_seeds():
+def test_runs_of_a_cell_come_in_the_order_of_their_seeds(row):
     study = one([row(seed=2, accuracy=0.7), row(seed=0, accuracy=0.9), row(seed=1, accuracy=None)])
     cell = study.cells[Network("hgru"), 14]
     assert [each.config.seed for each in cell.rows] == [0, 1, 2]
@@ -50,13 +44,13 @@ def test_runs_of_a_cell_come_in_the_order_of_their_seeds():
     assert cell.shortcut == 0.8
 
 
-def test_a_cell_without_a_result():
+def test_a_cell_without_a_result(row):
     cell = one([row(accuracy=None, shortcut=None)]).cells[Network("hgru"), 14]
     assert cell.best is None and cell.best_value("alc") is None
     assert cell.mean_and_sd("alc") is None and cell.shortcut is None
 
 
-def test_what_differs_beside_the_seed_makes_another_network():
+def test_what_differs_beside_the_seed_makes_another_network(row):
     rows = [row(seed=0), row(seed=1), row(seed=0, options={"timesteps": 4})]
     rows += [row(seed=0, length=6)]
     study = one(rows)
@@ -65,27 +59,27 @@ def test_what_differs_beside_the_seed_makes_another_network():
     assert (Network("hgru", "timesteps=null"), 6) in study.cells
 
 
-def test_other_images_are_a_repetition_and_another_learning_rate_is_not():
+def test_other_images_are_a_repetition_and_another_learning_rate_is_not(row):
     assert one([row(data_seed=0), row(data_seed=1)]).networks == [Network("hgru")]
     assert one([row(checkpoint_every=1), row(seed=1)]).networks == [Network("hgru")]
     names = {each.variant for each in one([row(), row(learning_rate=1e-4)]).networks}
     assert names == {"learning_rate=0.001", "learning_rate=0.0001"}
 
 
-def test_a_difference_in_many_fields_is_named_by_a_digest():
+def test_a_difference_in_many_fields_is_named_by_a_digest(row):
     study = one([row(), row(learning_rate=1e-4, batch=64, clip=1.0)])
     assert len(study.networks) == 2
     assert all(each.variant.startswith("config ") for each in study.networks)
 
 
-def test_networks_come_in_the_order_of_the_paper_with_those_it_lacks_last():
+def test_networks_come_in_the_order_of_the_paper_with_those_it_lacks_last(row):
     study = one([row("unet"), row("of_my_own"), row("gru"), row("hgru")])
     assert [each.model for each in study.networks] == ["hgru", "gru", "unet", "of_my_own"]
     assert study.networks[-1].parameters is None
     assert study.networks[0].parameters == 75_843
 
 
-def test_missing_lengths_are_those_of_the_paper():
+def test_missing_lengths_are_those_of_the_paper(row):
     study = one([row(length=9), row(length=20)])
     assert study.lengths == [6, 9, 14, 20]
     assert study.missing(Network("hgru")) == [6, 14]
@@ -93,13 +87,25 @@ def test_missing_lengths_are_those_of_the_paper():
     assert one([row(length=3)]).lengths == [3]  # another kind of task altogether
 
 
-def test_models_that_were_not_run_stand_for_themselves():
+def test_models_that_were_not_run_stand_for_themselves(row):
     study = one([row("hgru"), row("hgru", batch=64)])
     found = study.of(["gru", "hgru"])
     assert found == [Network("gru"), Network("hgru", "batch=32"), Network("hgru", "batch=64")]
 
 
-def test_the_shortcut_of_a_length_comes_from_any_of_its_runs():
+def test_a_study_knows_what_it_is_judged_by(row):
+    labels, pixels = studies([row(), row(target="segmentation")])
+    assert not labels.segmentation and pixels.segmentation
+    assert labels.name_of_alc == "ALC"
+    assert one([row(stages=2)]).name_of_alc == "ALC (last stage)"
+
+
+def test_when_a_hopeless_run_is_given_up_makes_no_other_network(row):
+    rows = [row(seed=0), row(seed=1, stuck_after=64_000, stop_when_stuck=True)]
+    assert one(rows).networks == [Network("hgru")]
+
+
+def test_the_shortcut_of_a_length_comes_from_any_of_its_runs(row):
     study = one([row("hgru", shortcut=None), row("gru", shortcut=0.85), row(length=6)])
     assert (study.shortcut(14), study.shortcut(6), study.shortcut(9)) == (0.85, 0.8, None)
     assert len(study.rows) == 3

@@ -23,3 +23,13 @@ def test_an_audit_ends_in_a_table_a_picture_and_numbers(tmp_path, capsys):
     assert (tmp_path / "a.png").stat().st_size > 20_000
     report = json.loads((tmp_path / "a.json").read_text())
     assert report["best"]["accuracy"] > 0.85  # the paper's Pathfinder leaks
+
+
+def test_a_picture_that_cannot_be_written_is_refused_before_any_work(capsys):
+    assert main(["audit", "pathfinder", "--figure", "a.jpg"]) == 2
+    assert "pictures end in .svg, .pdf, .png; got a.jpg" in capsys.readouterr().err
+
+
+def test_a_network_that_is_none_is_refused(capsys):
+    assert main(["audit", "pathfinder", "--network", "nets"]) == 2
+    assert "no network 'nets'; give the folder of a run (hgru train)" in capsys.readouterr().err

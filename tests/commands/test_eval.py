@@ -55,7 +55,7 @@ def test_a_run_is_judged_on_its_own_task(tmp_path, capsys):
     assert report["strata"]["everywhere"]["n"] == 60
     assert report["shortcut"]["accuracy"] > 0.5
     out = capsys.readouterr().out
-    assert f"{report['accuracy']:.1%} right on 60 images" in out
+    assert f"{report['accuracy']:.1%} right on 60 test images of paper-3" in out
     assert "Without following a path a probe gets" in out
     assert "Accuracy by steps" in out and "trained with 2" in out
     assert (tmp_path / "e.png").stat().st_size > 10_000
@@ -68,6 +68,22 @@ def test_changes_go_on_top_of_the_runs_task(tmp_path):
     task = json.loads((tmp_path / "e.json").read_text())["task"]
     assert (task["config"]["length"], task["config"]["contrast"], task["seed"]) == (4, 0.5, 7)
     assert task["config"]["canvas"] == 32 and task["config"]["antialias"] is True
+
+
+def test_another_preset_has_the_runs_length(tmp_path, capsys):
+    run_folder(tmp_path / "run")
+    arguments = ["eval", str(tmp_path / "run"), "--preset", "matched", "--count", "20"]
+    assert main(arguments) == 0
+    assert "on 20 test images of matched-3 " in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_area_under_the_curve_of_several_stages_is_named(tmp_path, capsys, row):
+    stage = Stage(sources=(SMALL,), images=64)
+    run_folder(tmp_path / "run", stages=(stage, stage))
+    write_json(tmp_path / "run" / "result.json", row(stages=2, points=2).result.to_json())
+    assert main(["eval", str(tmp_path / "run"), "--count", "20"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Its run ended at 90.0%, ALC (last stage) 90.0%." in out
 
 
 def test_a_network_of_ones_own_on_a_preset(tmp_path, capsys):
@@ -98,7 +114,7 @@ def test_a_segmentation_has_pixels_and_overlap(tmp_path, capsys):
     run_folder(tmp_path / "run", target="segmentation")
     assert main(["eval", str(tmp_path / "run"), "--count", "8", "--steps", "1"]) == 0
     out = capsys.readouterr().out
-    assert "of the pixels right on 8 images" in out and "Intersection over union" in out
+    assert "of the pixels right on 8 test images" in out and "Intersection over union" in out
     assert "probe" not in out
 
 
@@ -108,9 +124,10 @@ def test_a_run_on_files_is_judged_on_what_was_held_out(tmp_path, capsys):
     stage = Stage(sources=(Source(path=str(tmp_path / "files")),), images=64)
     run_folder(tmp_path / "run", stages=(stage,))
     assert main(["eval", str(tmp_path / "run")]) == 0
-    assert "right on 20 images" in capsys.readouterr().out
-    assert main(["eval", str(tmp_path / "run"), "--length", "6"]) == 2
-    assert "was trained on the files in" in capsys.readouterr().err
+    assert "right on 20 images of" in capsys.readouterr().out
+    for flag in ("--length", "--count", "--seed"):
+        assert main(["eval", str(tmp_path / "run"), flag, "6"]) == 2
+        assert "was trained on the files in" in capsys.readouterr().err
     assert main(["eval", str(tmp_path / "run"), "--reestimate", "1"]) == 2
     assert "--reestimate needs images that are drawn; give --preset" in capsys.readouterr().err
 
@@ -128,5 +145,7 @@ def test_bad_wishes_are_refused_before_any_work(tmp_path, capsys):
     network = f"{tmp_path}/net.py:Ink"
     assert main(["eval", network, "--steps", "1:4"]) == 2
     assert "Ink has no recurrent circuit" in capsys.readouterr().err
+    assert main(["eval", network, "--device", "gpu"]) == 2
+    assert "no device 'gpu'" in capsys.readouterr().err
     assert main(["eval", network, "--figure", "a.jpg"]) == 2
     assert "pictures end in .svg, .pdf, .png; got a.jpg" in capsys.readouterr().err

@@ -22,6 +22,14 @@ def test_a_network_of_ones_own_is_opened(tmp_path):
     assert type(opened.network).__name__ == "Identity" and opened.config is None
 
 
+def test_what_is_no_network_is_refused(tmp_path):
+    (tmp_path / "net.py").write_text("def number():\n    return 3\n")
+    with pytest.raises(TypeError, match=r"net\.py:number returned int, not a torch\.nn\.Module"):
+        open_network(f"{tmp_path}/net.py:number")
+    with pytest.raises(ValueError, match="defines no function 'load'; it has number"):
+        open_network(f"{tmp_path}/net.py:load")
+
+
 def test_what_is_neither_is_refused():
     with pytest.raises(FileNotFoundError, match=r"no network 'hgrou'; give the folder of a run"):
         open_network("hgrou")

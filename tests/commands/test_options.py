@@ -1,7 +1,6 @@
 import pytest
-from torch import nn
 
-from hgru_vision.commands.options import configure, load_network, parse_duration
+from hgru_vision.commands.options import configure, parse_duration
 from hgru_vision.stimuli import preset
 
 
@@ -29,22 +28,6 @@ def test_bad_changes_are_refused(change, message):
 def test_an_unknown_field_gets_the_nearest():
     with pytest.raises(TypeError, match="no parameter 'canvass'; did you mean 'canvas'"):
         configure("paper", None, ("canvass=3",))
-
-
-def test_a_network_is_made_by_the_function_named(tmp_path):
-    file = tmp_path / "nets.py"
-    file.write_text(
-        "from torch import nn\ndef make(): return nn.Flatten()\ndef number(): return 3\n"
-    )
-    assert isinstance(load_network(f"{file}:make"), nn.Flatten)
-    with pytest.raises(TypeError, match=r"number returned int, not a torch\.nn\.Module"):
-        load_network(f"{file}:number")
-    with pytest.raises(ValueError, match="defines no function 'mak'; it has make, number"):
-        load_network(f"{file}:mak")
-    with pytest.raises(FileNotFoundError, match=r"no file .*other\.py \(from --network"):
-        load_network(f"{tmp_path / 'other.py'}:make")
-    with pytest.raises(ValueError, match=r"--network takes FILE\.py:FUNCTION"):
-        load_network("nets")
 
 
 def test_a_duration_has_a_unit():

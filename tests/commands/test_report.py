@@ -1,13 +1,8 @@
-import runpy
-from pathlib import Path
-
 from hgru_vision.cli import main
 from hgru_vision.sweeps.ledger import append
 
-row = runpy.run_path(str(Path(__file__).parents[1] / "figures" / "synthetic.py"))["row"]
 
-
-def test_a_ledger_becomes_one_page(tmp_path, capsys):
+def test_a_ledger_becomes_one_page(tmp_path, capsys, row):
     append(tmp_path / "a.jsonl", row(points=3))
     out = tmp_path / "page" / "report.html"
     assert main(["report", "--ledger", str(tmp_path), "--out", str(out)]) == 0

@@ -33,9 +33,10 @@ def test_a_sweep_runs_what_is_missing_and_tells_where_it_stands(grids, capsys):
     assert main(["sweep", "mine.py:two", "--budget", "0s"]) == 0
     assert "missing" in capsys.readouterr().out
     assert main(["sweep", "mine.py:two", "--budget", "9m"]) == 0
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
     assert out.count(": done, ") == 2
-    assert "of 16,384 pixels right after training on 32 images" in " ".join(out.split())
+    assert "of 16,384 test pixels right" in out
+    assert "(1 of 2)" in err and "(2 of 2)" in err
     assert "ledger: results/two.jsonl; runs: runs" in out
     assert len(read_ledger(grids / "results")) == 2
     assert len(list((grids / "runs").glob("gru-mine-paper-3-seed?-????????"))) == 2

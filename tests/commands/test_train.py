@@ -7,6 +7,7 @@ import pytest
 from hgru_vision.cli import main
 from hgru_vision.commands.train import change
 from hgru_vision.recipes import make_run
+from hgru_vision.training.checkpoint import build
 
 TINY = (
     "batch=8", "stages[0].images=96", "evaluate_every=5", "evaluation_images=32",
@@ -30,7 +31,7 @@ def train(*arguments, changes=(), out="run"):
 def test_a_run_ends_in_its_numbers(capsys):
     assert train() == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "of 40 test decisions right (95 % interval" in out
+    assert "of 40 test images right (95 % interval" in out
     assert "after 96 images" in out
     assert "Without following a path a probe gets 75.0% (hgru audit)." in out
     assert "The run is in run" in out
@@ -46,6 +47,20 @@ def test_a_spent_budget_says_how_to_go_on(capsys):
     assert train("--resume") == 0
 
 
+def test_pixels_have_an_overlap(capsys):
+    assert train(changes=("target=segmentation",)) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "of 40,960 test pixels right (overlap of masks 0." in out
+
+
+@pytest.mark.parametrize(("stop", "words"), [("false", "It is at"), ("true", "ended early, at")])
+def test_a_run_at_chance_says_so(capsys, stop, words):
+    slow = ("stuck_after=40", "learning_rate=1e-9", "test_images=20")
+    assert train(changes=(*slow, f"stop_when_stuck={stop}")) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"{words} chance; see 'Stuck at 0.693' in docs/training.md." in out
+
+
 def test_a_run_that_diverges_is_one_line(capsys):
     assert train(changes=("learning_rate=1e30", "clip=null")) == 2
     err = capsys.readouterr().err
@@ -56,6 +71,12 @@ def test_a_missing_tensorboard_is_one_line(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     assert train("--tensorboard") == 2
     assert "hgru: tensorboard is not installed" in capsys.readouterr().err
+
+
+def test_options_of_the_network_are_within_reach():
+    run = change(make_run("curriculum"), ("options.drive_gain=1", "options.timesteps=6"))
+    assert run.options == {"drive_gain": 1, "timesteps": 6}
+    assert build(run).input.gain == 1
 
 
 def test_fields_are_changed_by_their_place():
@@ -87,7 +108,7 @@ def test_a_recipe_that_takes_no_length_says_so(capsys):
 
 def test_the_ledger_is_read_where_there_is_one(monkeypatch, tmp_path, capsys):
     assert train(changes=("stuck_after=40", "learning_rate=1e-9")) == 0
-    assert "The ledger has no finished run like it" in " ".join(capsys.readouterr().err.split())
+    assert "The ledger has no run like it" in " ".join(capsys.readouterr().err.split())
     from hgru_vision.sweeps.ledger import LedgerRow, append
     from hgru_vision.training.config import RunConfig
     from hgru_vision.training.result import Result
@@ -99,4 +120,4 @@ def test_the_ledger_is_read_where_there_is_one(monkeypatch, tmp_path, capsys):
     Path("results").mkdir()
     append(Path("results/quick.jsonl"), row)
     assert train(changes=("stuck_after=40", "learning_rate=1e-9", "seed=1"), out="again") == 0
-    assert "Of 1 finished runs like it in the ledger" in " ".join(capsys.readouterr().err.split())
+    assert "like it in the ledger 1 of 1 ended there" in " ".join(capsys.readouterr().err.split())

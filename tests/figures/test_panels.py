@@ -73,7 +73,7 @@ def test_a_single_run_has_no_mean(row):
 
 
 def test_a_run_without_an_alc_has_not_diverged(row):
-    (study,) = studies([row(length=6), row(length=14, stages=2)])
+    (study,) = studies([row(length=6), row(length=14, points=0)])
     axes = alc(study).axes[0]
     assert not [line for line in axes.lines if line.get_marker() == "x"]
     assert np.isnan(best_line(axes, 0)[2])
@@ -92,11 +92,16 @@ def test_the_alc_is_that_of_the_most_accurate_run(row):
     assert line[2] == rows[0].result.alc == pytest.approx(0.7)
 
 
-def test_a_curriculum_has_no_alc(row):
-    (study,) = studies([row(stages=2)])
-    with pytest.raises(
-        NothingToDraw, match="no run of its networks has an area under the learning curve"
-    ):
+def test_the_alc_of_a_curriculum_is_that_of_its_last_stage(row):
+    (study,) = studies([row(stages=2, points=4, accuracy=0.8)])
+    axes = alc(study).axes[0]
+    assert axes.get_ylabel() == "ALC (last stage)"
+    assert best_line(axes, 0)[2] == pytest.approx((0.7 + 0.8) / 2)
+
+
+def test_runs_without_an_evaluation_have_no_alc(row):
+    (study,) = studies([row(points=0)])
+    with pytest.raises(NothingToDraw, match=r"no run of its networks has an ALC$"):
         alc(study)
 
 

@@ -4,13 +4,23 @@ from importlib import import_module
 
 import pytest
 
+from hgru_vision.analysis.study import studies
 from hgru_vision.figures.registry import FIGURES, check_name, draw
+from hgru_vision.figures.style import NothingToDraw
 
 
 def test_every_figure_has_its_module_and_function(full):
     for name in FIGURES:
         assert callable(getattr(import_module(f"hgru_vision.figures.{name}"), name))
     assert draw("seeds", full).axes
+
+
+def test_pixels_have_no_place_beside_a_chance_of_one_half(row):
+    (study,) = studies([row(target="segmentation", accuracy=0.98)])
+    for name in set(FIGURES) - {"exemplars"}:
+        with pytest.raises(NothingToDraw, match="judged by pixels, for which chance is not 50 %"):
+            draw(name, study)
+    assert draw("exemplars", study).axes
 
 
 def test_an_unknown_figure_is_refused(full):

@@ -72,6 +72,22 @@ def test_devices_versions_and_time_are_there(page):
     assert "000000000000 10 3.4" in text  # ten runs of 1,234.5 seconds
 
 
+def test_pixels_are_told_by_their_overlap(row):
+    found = studies([row(target="segmentation", accuracy=0.7, shortcut=None, points=2)])
+    text, images = read(report_html(found))
+    assert "judged pixel by pixel" in text
+    assert "best mean ± sd overlap runs" in text
+    assert "not run 70.0 70.0 25.0 1" in text  # no interval, no failure
+    assert "1 failed" not in text
+    assert "not drawn; its runs are judged by pixels" in text
+    assert len(images) == 1  # the exemplars
+
+
+def test_the_alc_of_several_stages_is_named_so(row):
+    text, _ = read(report_html(studies([row(stages=2, points=4)])))
+    assert "best mean ± sd ALC (last stage) runs" in text
+
+
 def test_names_from_outside_cannot_become_tags(row):
     found = studies([row(recipe="<b>", path="a&b", shortcut=None, points=0)])
     text, _ = read(report_html(found))

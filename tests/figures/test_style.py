@@ -14,7 +14,7 @@ from hgru_vision.figures.style import (
     new_figure,
     place_labels,
     render,
-    save,
+    save_figure,
     style,
 )
 
@@ -92,6 +92,8 @@ def test_a_picture_that_cannot_be_written_is_refused():
 
 
 def test_files_appear_whole(tmp_path):
-    save(b"one", tmp_path / "new" / "a.svg")
-    save(b"two", tmp_path / "new" / "a.svg")
-    assert [(p.name, p.read_bytes()) for p in (tmp_path / "new").iterdir()] == [("a.svg", b"two")]
+    path = tmp_path / "new" / "a.svg"
+    for height in (1, 2):
+        save_figure(new_figure(height), path)
+        assert path.read_bytes() == render(new_figure(height), "svg")
+    assert [each.name for each in path.parent.iterdir()] == ["a.svg"]

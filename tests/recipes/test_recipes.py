@@ -5,7 +5,7 @@ import pytest
 
 from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.papers import linsley2018
-from hgru_vision.recipes import RECIPES, find_recipe, make_run
+from hgru_vision.recipes import RECIPES, make_run
 from hgru_vision.recipes.curriculum import curriculum
 from hgru_vision.recipes.paper import paper
 from hgru_vision.recipes.screen import screen
@@ -43,6 +43,12 @@ def test_a_curriculum_goes_up_to_the_length(length, lengths):
     assert run.task.preset == "matched"
 
 
+def test_a_curriculum_ends_where_a_stage_is_not_learnt():
+    run = curriculum()
+    assert run.stop_when_stuck
+    assert all(run.stuck_after <= stage.images for stage in run.stages)
+
+
 def test_a_curriculum_is_less_than_a_quarter_of_the_papers_images():
     assert sum(stage.images for stage in curriculum().stages) <= 400_000
 
@@ -76,18 +82,17 @@ def test_a_users_own_recipe(tmp_path):
         make_run(f"{file}:mine", length=4)
     with pytest.raises(TypeError, match="the recipe wrong returned int, not a RunConfig"):
         make_run(f"{file}:wrong")
-    for name in ("number", "nothing"):
-        with pytest.raises(ValueError, match=f"own.py defines no function '{name}'"):
-            find_recipe(f"{file}:{name}")
-    with pytest.raises(FileNotFoundError, match=r"no file gone\.py"):
-        find_recipe("gone.py:mine")
+    with pytest.raises(ValueError, match="defines no function 'number'; it has mine, wrong"):
+        make_run(f"{file}:number")
 
 
 def test_an_unknown_recipe_gets_the_nearest():
     with pytest.raises(ValueError) as error:
-        find_recipe("curiculum")
-    assert "no recipe 'curiculum' (there are paper, curriculum, screen, quick" in str(error.value)
-    assert "did you mean 'curriculum'?" in str(error.value)
+        make_run("curiculum")
+    assert str(error.value) == (
+        "no recipe 'curiculum'; give paper, curriculum, screen, quick or FILE.py:FUNCTION; did you "
+        "mean 'curriculum'?"
+    )
 
 
 def test_a_recipe_needs_no_torch():

@@ -45,8 +45,9 @@ def test_the_grids_hold_what_they_say():
     assert {run.model for run in recurrent} == lesions | others
     assert {run.task.length for run in recurrent} == {6, 9, 14}
     networks = load_grid("networks")
-    first = networks[: len(list_models())]
-    assert sorted(run.model for run in first) == sorted(list_models())
+    full_size = set(list_models()) - {"hgru_small"}
+    first = networks[: len(full_size)]
+    assert {run.model for run in first} == full_size
     assert {(run.task.length, run.seed) for run in first} == {(14, 0)}
 
 
@@ -67,18 +68,17 @@ def test_a_grid_of_ones_own(tmp_path):
         ("number", TypeError, "number returned int, not RunConfigs"),
         ("none", ValueError, "none has no runs"),
         ("mixed", TypeError, "run 2 of the grid .*mixed is str, not RunConfig"),
-        ("pi", ValueError, r"mine\.py defines no function 'pi'"),
-        ("other", ValueError, r"mine\.py defines no function 'other'"),
+        (
+            "pi",
+            ValueError,
+            r"mine\.py defines no function 'pi'; it has two, one, none, number, mix",
+        ),
     ):
         with pytest.raises(error, match=text):
             load_grid(f"{file}:{name}")
-    with pytest.raises(FileNotFoundError, match=r"no file .*yours\.py \(from the grid .*yours"):
-        load_grid(f"{tmp_path}/yours.py:two")
 
 
 def test_an_unknown_grid_gets_the_nearest():
-    text = (
-        r"no grid 'tinny' \(there are tiny, recurrent, .*FILE\.py:FUNCTION\); did you mean 'tiny'"
-    )
+    text = r"no grid 'tinny'; give tiny, recurrent, .* or FILE\.py:FUNCTION; did you mean 'tiny'"
     with pytest.raises(ValueError, match=text):
         load_grid("tinny")

@@ -42,8 +42,9 @@ def trained(monkeypatch):
     """Put a function in the place of `train` that does what the run's seed asks for."""
     seen = []
 
-    def train(config, folder, *, resume, budget, progress):
+    def train(config, folder, *, resume, budget, progress, ledger):
         assert resume
+        earlier.append([row.config.seed for row in ledger])
         seen.append((config.seed, budget))
         folder.mkdir(parents=True, exist_ok=True)
         if config.seed == 90:
@@ -54,6 +55,8 @@ def trained(monkeypatch):
         if config.seed == 92:
             (folder / CHECKPOINT).touch()
             return None
+        if config.seed == 94:
+            return result(outcome="stuck", accuracy=0.5, stuck=True)
         if config.seed == 93:
             raise BlockingIOError("another process writes to it")
         return result()
@@ -62,8 +65,11 @@ def trained(monkeypatch):
     return seen
 
 
+earlier = []  # seeds of the rows that each run was told of
+
+
 def run(configs, tmp_path, **keywords):
-    launcher = local_launcher(progress=False)
+    launcher = local_launcher(progress=False, ledger=tmp_path / "a.jsonl")
     return sweep(configs, launcher, out=tmp_path / "runs", ledger=tmp_path / "a.jsonl", **keywords)
 
 
@@ -121,6 +127,19 @@ def test_a_run_that_diverged_has_a_row(tmp_path, small_config, trained):
     assert (row.result.outcome, row.result.accuracy) == ("diverged", None)
     assert states(run([small_config(91)], tmp_path)) == {91: "diverged"}
     assert len(trained) == 1
+
+
+def test_a_run_that_ended_at_chance_has_a_row_and_stops_nothing(tmp_path, small_config, trained):
+    assert states(run([small_config(94), small_config(1)], tmp_path)) == {94: "stuck", 1: "done"}
+    assert states(run([small_config(94)], tmp_path)) == {94: "stuck"}
+    assert len(trained) == 2
+
+
+def test_a_run_is_told_of_the_rows_before_it(tmp_path, small_config, trained):
+    earlier.clear()
+    run([small_config(0), small_config(1)], tmp_path)
+    run([small_config(2)], tmp_path)
+    assert earlier == [[], [0], [0, 1]]
 
 
 def test_a_run_that_stops_ends_the_sweep(tmp_path, small_config, trained):
@@ -212,22 +231,6 @@ def test_a_signal_stops_a_run_with_a_checkpoint_and_the_next_call_goes_on(
     outcome = run_job(job, time.time() + 0.5)
     assert outcome.state == "unfinished"
     assert curve.read_text().splitlines()[: len(points)] == points
-
-
-def test_a_second_interrupt_does_not_wait(tmp_path, small_config, monkeypatch):
-    def train(config, folder, **_):
-        stopped = []
-        before = signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
-        try:
-            signal.raise_signal(signal.SIGINT)
-            assert stopped
-            signal.raise_signal(signal.SIGINT)
-        finally:
-            signal.signal(signal.SIGTERM, before)
-
-    monkeypatch.setattr(loop, "train", train)
-    with pytest.raises(KeyboardInterrupt):
-        run_job(Job.under(tmp_path, small_config(0)), None)
 
 
 def test_a_sweep_of_real_runs_ends_in_real_rows(tmp_path, small_config):

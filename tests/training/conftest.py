@@ -24,7 +24,7 @@ def tiny_run(**changes) -> RunConfig:
     return RunConfig(**(defaults | changes))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tiny():
     return tiny_run
 

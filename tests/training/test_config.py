@@ -18,6 +18,7 @@ def test_the_hash_is_of_what_changes_the_result():
         run(data_seed=1),
         run(options={"timesteps": 4}),
         run(clip=5.0),
+        run(warm_up=100),
         run(precision="tf32"),
         run(stages=(Stage(sources=(Source(length=9),), images=64_000),)),
     ]
@@ -26,6 +27,12 @@ def test_the_hash_is_of_what_changes_the_result():
 
 def test_a_default_that_changes_would_change_what_old_hashes_mean():
     assert run().hash == "68070ace5435da56"
+
+
+def test_repetitions_are_one_experiment():
+    again = run(seed=1, data_seed=2, recipe="other", stuck_after=32, stop_when_stuck=True)
+    assert again.experiment == run().experiment
+    assert run(warm_up=1).experiment != run().experiment
 
 
 def test_tuples_in_changes_survive_json():
@@ -75,6 +82,8 @@ def test_shares_are_equal_unless_given():
         (lambda: run(seed=-1), "seed must be 0 or more; got -1"),
         (lambda: run(learning_rate=0), "learning_rate must be greater than 0; got 0.0"),
         (lambda: run(clip=-1), "clip must be greater than 0; got -1.0"),
+        (lambda: run(warm_up=-1), "warm_up must be 0 or more; got -1"),
+        (lambda: run(stuck_after=0), "stuck_after must be 1 or more; got 0"),
         (
             lambda: run(batch=64_001),
             "stages[0].images must be a batch, 64001, or more; got 64000",

@@ -53,20 +53,35 @@ def test_runs_alike_but_for_their_seeds_are_counted():
         row(stuck=True, outcome="diverged"),
     ]
     assert stuck_share(rows, CONFIG) == (2, 3)
+    ended_early = row(replace(CONFIG, seed=5, stop_when_stuck=True, stuck_after=1), stuck=True,
+                      outcome="stuck")  # fmt: skip
+    assert stuck_share([*rows, ended_early], CONFIG) == (3, 4)
     assert stuck_share([], CONFIG) == (0, 0)
 
 
 def test_the_message_tells_how_usual_it_is_and_what_to_try():
     text = stuck_message(CONFIG, points(0.51, 0.49), [row(stuck=True), row()])
     assert "At chance after 64 images: loss 0.693, best accuracy 51.0% on 1,000" in text
-    assert "Of 2 finished runs like it in the ledger, 1 ended there." in text
+    assert "Of the runs like it in the ledger 1 of 2 ended there." in text
     assert "a curriculum of shorter paths before length 14: hgru train curriculum" in text
     assert "another --seed" in text
 
 
-@pytest.mark.parametrize("path", ["files", None])
-def test_no_curriculum_is_advised_where_there_is_one_or_none_can_be(path):
-    stage = Stage(sources=(Source(path=path),), images=64)
-    stages = (stage,) if path else (stage, stage)
-    text = stuck_message(replace(CONFIG, stages=stages), points(0.5), [])
+def test_the_message_of_a_run_that_ends_says_so_and_names_the_stage():
+    stages = (Stage(sources=(Source(length=6),), images=64), *CONFIG.stages)
+    config = replace(CONFIG, stages=stages, stuck_after=64, stop_when_stuck=True)
+    text = stuck_message(config, points(0.51, 0.49), [])
+    assert "At chance after 64 images (stage 1 of 2): loss 0.693" in text
+    assert "The ledger has no run like it" in text
+    assert "The run ends here (stop_when_stuck)." in text
+    assert "--set stop_when_stuck=false in another folder" in text
+    assert "go on:" not in text
+
+
+@pytest.mark.parametrize(
+    ("source", "stages"), [(Source(path="files"), 1), (Source(), 2), (Source(length=6), 1)]
+)
+def test_no_curriculum_is_advised_where_there_is_one_or_none_can_be(source, stages):
+    stage = Stage(sources=(source,), images=64)
+    text = stuck_message(replace(CONFIG, stages=(stage,) * stages), points(0.5), [])
     assert "hgru train curriculum" not in text

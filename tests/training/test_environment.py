@@ -10,6 +10,16 @@ def test_the_process_has_used_some_memory():
     assert environment.peak_memory(torch.device("cpu")) > 50e6
 
 
+def test_a_device_is_picked_or_refused(monkeypatch):
+    for there, kind in ((True, "cuda"), (False, "cpu")):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
+        assert environment.pick_device().type == kind
+    with pytest.raises(ValueError, match="device is cuda:1 and torch sees no GPU; give cpu"):
+        environment.pick_device("cuda:1")
+    with pytest.raises(ValueError, match="no device 'gpu'; give cpu, cuda or cuda:1"):
+        environment.pick_device("gpu")
+
+
 def test_the_device_has_a_name():
     assert "CPU" in environment.device_name(torch.device("cpu"))
 

@@ -18,8 +18,12 @@ from safetensors.torch import load_file
 from hgru_vision.recipes.quick import SMALL
 from hgru_vision.training.checkpoint import load_checkpoint, load_run
 from hgru_vision.training.config import Source, Stage
+from hgru_vision.training.data import final_data
+from hgru_vision.training.evaluate import evaluate
 from hgru_vision.training.loop import DivergedError, train
+from hgru_vision.training.outcome import Measured
 from hgru_vision.training.result import Result
+from hgru_vision.training.session import Session
 
 
 def quiet(config, folder, **keywords):
@@ -41,14 +45,12 @@ def assert_same(first: Path, second: Path):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def whole(tmp_path_factory, tiny):
     """Train a tiny run without interruption."""
-    from tests.training.conftest import tiny_run
-
     folder = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hgru_vision.training.outcome._shortcut", lambda _: {"accuracy": 0.9})
-        result = quiet(tiny_run(), folder)
+        result = quiet(tiny(), folder)
     return folder, result
 
 
@@ -69,9 +71,6 @@ def test_a_run_leaves_its_files_and_a_result(whole, tiny):
 
 
 def test_the_network_of_a_folder_is_the_one_that_was_judged(whole):
-    from hgru_vision.training.data import final_data
-    from hgru_vision.training.evaluate import evaluate
-
     folder, result = whole
     network, config = load_run(folder)
     assert not network.training
@@ -105,24 +104,46 @@ def test_stopped_after_every_batch_it_ends_the_same(whole, tiny, tmp_path):
     assert_same(whole[0], tmp_path)
 
 
-def test_sigterm_leaves_a_checkpoint_and_returns_none(whole, tiny, tmp_path, monkeypatch):
-    from hgru_vision.training.session import Session
-
+def signal_after(monkeypatch, batches, *numbers):
+    """Send this process signals when a run has had so many batches."""
     keep = Session.keep
 
-    def keep_and_end(session, loss):
+    def keep_and_signal(session, loss):
         keep(session, loss)
-        if session.position.batches == 7:
-            os.kill(os.getpid(), signal.SIGTERM)
+        if session.position.batches == batches:
+            for number in numbers:
+                os.kill(os.getpid(), number)
 
-    handler = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(Session, "keep", keep_and_signal)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_leaves_a_checkpoint(whole, tiny, tmp_path, monkeypatch, number):
+    handler = signal.getsignal(number)
     with monkeypatch.context() as patch:
-        patch.setattr(Session, "keep", keep_and_end)
+        signal_after(patch, 7, number)
         assert quiet(tiny(), tmp_path) is None
-    assert signal.getsignal(signal.SIGTERM) is handler
+    assert signal.getsignal(number) is handler
     assert load_checkpoint(tmp_path)["position"]["batches"] == 7
     quiet(tiny(), tmp_path, resume=True)
     assert_same(whole[0], tmp_path)
+
+
+def test_a_second_interrupt_does_not_wait(tiny, tmp_path, monkeypatch):
+    signal_after(monkeypatch, 7, signal.SIGINT, signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        quiet(tiny(), tmp_path)
+    assert load_checkpoint(tmp_path)["position"]["batches"] == 4
+
+
+def test_a_signal_that_is_ignored_stays_so(tiny, tmp_path, monkeypatch):
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        signal_after(monkeypatch, 7, signal.SIGINT)
+        assert quiet(tiny(), tmp_path).outcome == "finished"
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_it_runs_outside_the_main_thread(tiny, tmp_path):
@@ -262,6 +283,11 @@ def test_segmentation_is_trained_pixel_by_pixel(tiny, tmp_path):
     assert result.test_images == 40 * 32 * 32
     assert result.shortcut is None
     assert not result.stuck
+    assert 0 <= result.overlap < 1
+    assert result.interval is None
+    network, config = load_run(tmp_path)
+    found = evaluate(network, final_data(config))
+    assert (result.correct, result.overlap) == (found.correct, pytest.approx(found.mean_overlap))
 
 
 def test_files_are_trained_on_like_streams(tiny, tmp_path):
@@ -296,8 +322,6 @@ def test_a_loss_that_is_not_finite_stops_the_run(tiny, tmp_path):
 def test_the_batch_that_went_wrong_is_named_and_the_checkpoint_before_it_kept(
     tiny, tmp_path, monkeypatch
 ):
-    from hgru_vision.training.session import Session
-
     keep = Session.keep
 
     def spoil(session, loss):
@@ -314,16 +338,58 @@ def test_stuck_is_told_once_with_what_to_try(tiny, tmp_path, capsys):
     result = train(config, tmp_path, device="cpu")
     text = " ".join(capsys.readouterr().err.split())
     assert text.count("At chance after 40 images: loss") == 1
-    assert "The ledger has no finished run like it" in text
-    assert "hgru train curriculum" in text
-    assert result.stuck
+    assert "The ledger has no run like it" in text
+    assert "another --seed" in text
+    assert (result.stuck, result.outcome) == (True, "finished")
     assert len(result.curve) == 2
 
 
-def test_a_stuck_run_stops_if_it_is_told_to(tiny, tmp_path):
-    config = tiny(learning_rate=1e-9, stuck_after=40, stop_when_stuck=True, evaluation_images=64)
+def test_a_stuck_run_stops_if_it_is_told_to_and_is_over(tiny, tmp_path):
+    stage = Stage(sources=(SMALL,), images=96, promote_at=0.94)
+    config = tiny(
+        stages=(stage, stage),
+        learning_rate=1e-9,
+        stuck_after=40,
+        stop_when_stuck=True,
+        evaluation_images=64,
+    )
     result = quiet(config, tmp_path)
-    assert (result.images, result.stuck, result.outcome) == (40, True, "finished")
+    assert (result.images, result.stuck, result.outcome) == (40, True, "stuck")
+    assert result.accuracy == result.correct / 40
+    assert result.alc is None  # it never came to its last stage
+    assert quiet(config, tmp_path, resume=True) == result
+
+
+def test_a_stage_is_judged_by_its_own_images(tiny, tmp_path, monkeypatch):
+    """The first stage is learnt; the second, at chance, is told after as many images of its own."""
+    from hgru_vision.training import session
+
+    found = iter([0.9, 0.5, 0.5, 0.5])
+    monkeypatch.setattr(session, "measure", lambda *_, **__: Measured(
+        correct=round(1000 * next(found)), count=1000, overlap=None))  # fmt: skip
+    first = Stage(sources=(SMALL,), images=96, promote_at=0.8)
+    last = Stage(sources=(SMALL,), images=160)
+    config = tiny(stages=(first, last), stuck_after=80, stop_when_stuck=True)
+    result = quiet(config, tmp_path)
+    points = [(point.stage, point.batch, point.accuracy) for point in result.curve]
+    assert points == [(0, 5, 0.9), (1, 10, 0.5), (1, 15, 0.5)]
+    assert (result.outcome, result.alc) == ("stuck", 0.5)
+
+
+def test_a_stage_whose_images_run_out_is_gone_on_from(tiny, tmp_path):
+    stage = Stage(sources=(SMALL,), images=48, promote_at=1.0)
+    result = quiet(tiny(stages=(stage, stage), learning_rate=1e-9, stuck_after=40), tmp_path)
+    assert [point.stage for point in result.curve] == [0, 1]
+    assert (result.images, result.outcome) == (96, "finished")
+
+
+def test_the_learning_rate_of_a_resumed_run_goes_on_rising(tiny, tmp_path):
+    config = tiny(warm_up=9)
+    quiet(config, tmp_path / "whole")
+    for _ in range(12):
+        quiet(config, tmp_path / "parts", resume=True, budget=0)
+    quiet(config, tmp_path / "parts", resume=True)
+    assert_same(tmp_path / "whole", tmp_path / "parts")
 
 
 @pytest.mark.parametrize(
@@ -342,7 +408,7 @@ def test_what_cannot_be_run_is_refused(tiny, tmp_path, changes, message):
 def test_a_gpu_that_is_not_there_is_refused(tiny, tmp_path):
     if torch.cuda.is_available():
         pytest.skip("there is one")
-    with pytest.raises(ValueError, match="device is cuda and torch sees no GPU; give 'cpu'"):
+    with pytest.raises(ValueError, match="device is cuda and torch sees no GPU; give cpu"):
         train(tiny(), tmp_path, device="cuda")
 
 

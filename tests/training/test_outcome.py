@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from hgru_vision.stimuli.audit import audit
 from hgru_vision.training import outcome
 from hgru_vision.training.checkpoint import build
 from hgru_vision.training.config import Source, Stage
@@ -29,8 +30,9 @@ def measured(config, group=ALONE):
 
 
 def test_statistics_alone_change_and_only_if_wanted(tiny):
-    (_, count), changed = measured(tiny())
-    assert count == 32
+    found, changed = measured(tiny())
+    assert found.count == 32
+    assert found.overlap is None
     norm = "readout.normalise."
     assert changed == {f"{norm}running_mean", f"{norm}running_var", f"{norm}num_batches_tracked"}
     assert measured(tiny(statistics_batches=0))[1] == set()
@@ -51,12 +53,12 @@ def test_statistics_are_those_of_the_batches_before(tiny):
 def test_processes_share_the_images(tiny, monkeypatch):
     monkeypatch.setattr(Group, "sum", lambda _, values: values)
     counts = [
-        measured(tiny(evaluation_images=33), Group(rank=rank, size=2, device=ALONE.device))[0][1]
+        measured(tiny(evaluation_images=33), Group(rank=rank, size=2, device=ALONE.device))[0].count
         for rank in (0, 1)
     ]
     assert counts == [17, 16]
     alone = measured(tiny(evaluation_images=1), Group(rank=1, size=2, device=ALONE.device))[0]
-    assert alone == (0, 0)
+    assert (alone.correct, alone.count) == (0, 0)
 
 
 def test_the_shortcut_is_the_audits(tiny, monkeypatch):
@@ -64,6 +66,32 @@ def test_the_shortcut_is_the_audits(tiny, monkeypatch):
     found = shortcut(tiny())
     assert 0.5 < found["accuracy"] <= 1
     assert " on " in found["probe"]
+
+
+def test_a_task_is_audited_once(tiny, monkeypatch):
+    monkeypatch.setattr(outcome, "AUDIT_IMAGES", 100)
+    audits = []
+    monkeypatch.setattr(
+        outcome, "audit", lambda *rest, **keys: audits.append(rest) or audit(*rest, **keys)
+    )
+    outcome._audit.cache_clear()
+    first = shortcut(tiny())
+    assert shortcut(tiny(seed=1, model="gru", learning_rate=1.0)) == first
+    assert len(audits) == 1
+    assert shortcut(tiny(data_seed=1)) != first
+    assert len(audits) == 2
+
+
+def test_processes_share_the_overlap_of_masks(tiny, monkeypatch):
+    config = tiny(target="segmentation", evaluation_images=9)
+    whole = measured(config)[0]
+    shares = []
+    monkeypatch.setattr(Group, "sum", lambda _, values: shares.append(values) or values)
+    for rank in (0, 1):
+        measured(config, Group(rank=rank, size=2, device=ALONE.device))
+    correct, count, overlap = (shares[0] + shares[1]).tolist()
+    assert (correct, count) == (whole.correct, whole.count)
+    assert overlap / 9 == pytest.approx(whole.overlap)
 
 
 def test_there_is_no_shortcut_for_segmentation(tiny):

@@ -44,9 +44,57 @@ def test_without_a_clip_the_gradient_stays(tiny, batch, monkeypatch):
 def test_a_step_goes_on_from_its_state(tiny, batch):
     one, other = (Step(build(tiny(seed=seed)), tiny(), ALONE) for seed in (0, 1))
     one(*batch)
-    other.load(deepcopy(one.state()))
+    other.load(deepcopy(one.state()), batches=1)
     assert torch.equal(one(*batch), other(*batch))
     assert torch.equal(one(*batch), other(*batch))
+
+
+def test_the_learning_rate_rises_to_its_value(tiny, batch):
+    config = tiny(warm_up=4, learning_rate=0.3)
+    step = Step(build(config), config, ALONE)
+    rates = []
+    for _ in range(6):
+        step(*batch)
+        rates += [group["lr"] for group in step.optimiser.param_groups]
+    assert rates == pytest.approx([0.075, 0.15, 0.225, 0.3, 0.3, 0.3])
+    assert rates[-1] == 0.3
+
+
+def test_a_warm_up_is_adam_with_that_learning_rate(tiny, batch):
+    config = tiny(warm_up=2, clip=None)
+    step, network = Step(build(config), config, ALONE), build(config)
+    adam = torch.optim.Adam(network.parameters())
+    for share in (0.5, 1.0, 1.0):
+        adam.param_groups[0]["lr"] = share * config.learning_rate
+        adam.zero_grad()
+        nn.functional.cross_entropy(network(batch[0][:, None] / 255), batch[1]).backward()
+        adam.step()
+        step(*batch)
+    for key, value in network.state_dict().items():
+        assert torch.equal(step.network.state_dict()[key], value)
+
+
+def test_a_warm_up_goes_on_from_a_state(tiny, batch):
+    config = tiny(warm_up=5)
+    one, other = (Step(build(config), config, ALONE) for _ in range(2))
+    for _ in range(2):
+        one(*batch)
+    other.load(deepcopy(one.state()), batches=2)
+    for _ in range(3):
+        assert torch.equal(one(*batch), other(*batch))
+
+
+def test_a_learning_rate_that_a_graph_reads_is_changed_in_place(tiny, batch):
+    config = tiny(warm_up=4)
+    step, plain = (Step(build(config), config, ALONE) for _ in range(2))
+    group = step.optimiser.param_groups[0]
+    rate = group["lr"] = torch.tensor(0.0)
+    for number in range(1, 5):
+        torch.testing.assert_close(step(*batch), plain(*batch))
+        assert group["lr"] is rate
+        assert rate.item() == pytest.approx(config.learning_rate * number / 4)
+    plain.load(deepcopy(step.state()), batches=4)
+    assert plain.optimiser.param_groups[0]["lr"].device == CPU
 
 
 def test_a_graph_needs_one_process_with_a_gpu(tiny):

@@ -6,36 +6,35 @@ hides: mean and deviation over runs, and the share of runs that did not learn.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from hgru_vision.intervals import wilson_interval
 from hgru_vision.papers.linsley2018 import RUNS
-from hgru_vision.training.result import Result
+from hgru_vision.training.config import RunConfig
+from hgru_vision.training.result import Result, area_under_curve
 
-__all__ = ["FailureRate", "area_under_curve", "best_of", "failure_rate", "mean_and_sd"]
+__all__ = [
+    "FailureRate",
+    "area_under_curve",
+    "best_of",
+    "failure_rate",
+    "mean_and_sd",
+    "name_of_alc",
+]
 
 
-def area_under_curve(accuracies: Sequence[float]) -> float:
-    """Mean accuracy over the evaluations during training: the paper's ALC.
-
-    Parameters
-    ----------
-    accuracies
-        One an evaluation, each from 0 to 1, at equal distances in training.
+def name_of_alc(runs: Iterable[RunConfig]) -> str:
+    """Name the ALC of some runs: of several stages it is that of the last one alone.
 
     Examples
     --------
-    >>> area_under_curve([0.5, 0.75, 1.0])
-    0.75
+    >>> from hgru_vision.recipes import make_run
+    >>> name_of_alc([make_run("paper")]), name_of_alc([make_run("curriculum")])
+    ('ALC', 'ALC (last stage)')
     """
-    if not accuracies:
-        raise ValueError("there is no evaluation to take the area under")
-    for number, accuracy in enumerate(accuracies):
-        if not 0 <= accuracy <= 1:
-            raise ValueError(f"accuracies[{number}] must be from 0 to 1; got {accuracy}")
-    return fmean(accuracies)
+    return "ALC (last stage)" if any(len(run.stages) > 1 for run in runs) else "ALC"
 
 
 def best_of(runs: Sequence[Result], n: int = RUNS) -> Result | None:

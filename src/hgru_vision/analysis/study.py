@@ -14,7 +14,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from hgru_vision.analysis.learning import FailureRate, best_of, failure_rate, mean_and_sd
+from hgru_vision.analysis.learning import (
+    FailureRate,
+    best_of,
+    failure_rate,
+    mean_and_sd,
+    name_of_alc,
+)
 from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.papers.linsley2018 import PATH_LENGTHS
 from hgru_vision.sweeps.ledger import LedgerRow
@@ -25,10 +31,6 @@ __all__ = ["LEARNT", "Cell", "Network", "Study", "studies"]
 
 LEARNT = 0.75
 """Halfway from chance to perfect: a run that ends below it counts as failed."""
-
-# Runs that differ in these alone are repetitions of each other.
-_SEEDS = ("seed", "data_seed")
-_WITHOUT_EFFECT = ("recipe", "checkpoint_every")
 
 
 class Network(NamedTuple):
@@ -130,6 +132,16 @@ class Study:
         """All runs."""
         return [row for cell in self.cells.values() for row in cell.rows]
 
+    @property
+    def segmentation(self) -> bool:
+        """Whether its runs are judged pixel by pixel; chance is not one half then."""
+        return any(row.config.target == "segmentation" for row in self.rows)
+
+    @property
+    def name_of_alc(self) -> str:
+        """The ALC, and of which stage it is where there are several."""
+        return name_of_alc(row.config for row in self.rows)
+
     def shortcut(self, length: int) -> float | None:
         """Accuracy with which the label of a length is read without following a path."""
         cells = (cell for (_, other), cell in self.cells.items() if other == length)
@@ -214,7 +226,7 @@ def _naming(values: dict[str, Any], keys: list[str]) -> str:
 
 
 def _flat(config: RunConfig) -> dict[str, Any]:
-    """Give a configuration as ``{"stages.0.images": ...}``, without what repetitions differ in."""
+    """Give what repetitions have in common as ``{"stages.0.images": ...}``."""
     flat: dict[str, Any] = {}
 
     def visit(value: Any, path: str) -> None:
@@ -225,8 +237,8 @@ def _flat(config: RunConfig) -> dict[str, Any]:
         else:
             flat[path] = value
 
-    visit(config.to_json(), "")
-    return {key: value for key, value in flat.items() if key not in _SEEDS + _WITHOUT_EFFECT}
+    visit(config.experiment, "")
+    return flat
 
 
 def _short(value: Any) -> str:

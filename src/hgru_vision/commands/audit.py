@@ -5,13 +5,17 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from hgru_vision.commands.options import configure, load_network, save_figure
+from hgru_vision.commands.networks import open_network
+from hgru_vision.commands.options import configure
 from hgru_vision.data.datasets import Pathfinder
 from hgru_vision.data.progress import progress_bar
-from hgru_vision.stimuli.audit import audit, predict, stratify
+from hgru_vision.figures.audit import audit_figure
+from hgru_vision.figures.style import check_picture, save_figure
+from hgru_vision.stimuli.audit import audit, stratify
 from hgru_vision.stimuli.scenes import cues
-
-BATCH = 64
+from hgru_vision.training.environment import pick_device
+from hgru_vision.training.evaluate import evaluate
+from hgru_vision.training.files import replace_file
 
 
 def pathfinder(
@@ -44,8 +48,8 @@ def pathfinder(
     seed
         Of the images and of the probes.
     network
-        FILE.py:FUNCTION, a function without arguments that returns a trained torch module which
-        maps (B, 1, H, W) in [0, 1] to two logits.
+        Folder of a run (hgru train), or FILE.py:FUNCTION, a function without arguments that
+        returns a trained torch module which maps (B, 1, H, W) in [0, 1] to two logits.
     confidence
         Probability from which the probe counts as confident.
     figure
@@ -55,7 +59,9 @@ def pathfinder(
     set
         Other fields of the configuration, such as --set canvas=300 contrast=0.8
     """
-    model = load_network(network) if network else None
+    if figure is not None:
+        check_picture(figure)  # before any work
+    model = None if network is None else open_network(network).network.to(pick_device())
     data = Pathfinder(count=count, seed=seed, split="test", config=configure(preset, length, set))
     console = Console()
     read = cues(data.config, seed, data.numbers(np.arange(count)))
@@ -64,21 +70,12 @@ def pathfinder(
     shares = None
     if model is not None:
         with progress_bar(count, description="Running the network") as progress:
-
-            def batches():  # type: ignore[no-untyped-def]
-                for start in range(0, count, BATCH):
-                    yield data.batch(np.arange(start, min(start + BATCH, count)))
-                    if progress is not None:
-                        progress(min(start + BATCH, count))
-
-            predicted = predict(model, batches())
-        shares = stratify(report, predicted == read.label, confidence)
+            right = evaluate(model, data, progress=progress).right
+        shares = stratify(report, right, confidence)
         console.print(shares.table())
     if figure is not None:
-        from hgru_vision.figures.audit import audit_figure
-
         save_figure(audit_figure(read, report, shares), figure)
+        print(f"wrote {figure}")
     if json is not None:
-        json.parent.mkdir(parents=True, exist_ok=True)
-        json.write_text(report.to_json() + "\n")
+        replace_file(json, f"{report.to_json()}\n".encode())
         print(f"wrote {json}")

@@ -2,7 +2,7 @@
 
 import json as json_module
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,33 +10,38 @@ import numpy as np
 import torch
 import tyro
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from torch import nn
 
+from hgru_vision.analysis.learning import name_of_alc
 from hgru_vision.analysis.profile import Bin, accuracy_by_quantile
 from hgru_vision.circuits.equilibrium import EquilibriumHGRU
 from hgru_vision.commands.networks import Opened, open_network
-from hgru_vision.commands.options import configure
+from hgru_vision.commands.options import configure, parse_changes
 from hgru_vision.data.datasets import Pathfinder
 from hgru_vision.data.progress import progress_bar
 from hgru_vision.data.readers import ImageDataset
 from hgru_vision.figures.evaluation import evaluation_figure
-from hgru_vision.figures.style import check_picture, render, save
+from hgru_vision.figures.style import check_picture, save_figure
 from hgru_vision.papers.linsley2018 import BATCH_SIZE
 from hgru_vision.stimuli.audit import audit, stratify
 from hgru_vision.stimuli.scenes import cues
 from hgru_vision.training.config import RunConfig
-from hgru_vision.training.data import final_data
+from hgru_vision.training.data import final_data, pathfinder_config
+from hgru_vision.training.environment import pick_device
 from hgru_vision.training.evaluate import Evaluation, find_circuit, reestimate_statistics
 from hgru_vision.training.evaluate import evaluate as judge
 from hgru_vision.training.files import replace_file
+
+COUNT = 10_000
 
 
 def evaluate(
     network: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NETWORK")],
     preset: str | None = None,
     length: int | None = None,
-    count: int = 10_000,
+    count: int | None = None,
     seed: int | None = None,
     steps: str | None = None,
     reestimate: int = 0,
@@ -65,9 +70,9 @@ def evaluate(
         paper, matched, authors, ...; `hgru presets` lists them. What the run was trained for, if
         not given.
     length
-        Paddles in a target path.
+        Paddles in a target path; the run's, if not given.
     count
-        Number of images, from the test split.
+        Number of images, from the test split; 10,000 if not given.
     seed
         Of the images; the run's, if not given.
     steps
@@ -87,16 +92,16 @@ def evaluate(
     json
         Write the numbers to this file.
     set
-        Other fields of the configuration, such as --set canvas=300 contrast=0.8
+        Other fields of the images' configuration, such as --set canvas=300 contrast=0.8
     """
     numbers = parse_steps(steps) if steps is not None else []
     if figure is not None:
         check_picture(figure)
     opened = open_network(network)
     own_steps = _own_steps(opened.network) if numbers else None  # refused before work is done
-    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    place = pick_device(device)
     model = opened.network.to(place)
-    data = _data(opened.config, preset, length, set, count, seed)
+    data, images = _data(opened.config, preset, length, set, count, seed)
     if reestimate:
         reestimate_statistics(model, _training_batches(data, reestimate, place))
 
@@ -111,7 +116,7 @@ def evaluate(
     if opened.result is not None:
         report["run"] = {"accuracy": opened.result.accuracy, "alc": opened.result.alc}
     console = Console(highlight=False)
-    console.print(_headline(found, len(data), opened))
+    console.print(_headline(found, f"{len(data):,} {images}", opened))
     shares = None
     if found.overlap is None and isinstance(data, Pathfinder):
         read = cues(data.config, data.seed, data.numbers(np.arange(len(data))))
@@ -138,10 +143,9 @@ def evaluate(
         report["steps"] = {number: _summary(run(f"{number} steps", number)) for number in numbers}
         console.print(_table("steps", list(report["steps"].items()), f"trained with {own_steps}"))
     if figure is not None:
-        save(render(evaluation_figure(report), check_picture(figure)), figure)
+        save_figure(evaluation_figure(report), figure)
         print(f"wrote {figure}")
     if json is not None:
-        json.parent.mkdir(parents=True, exist_ok=True)
         text = json_module.dumps(report, indent=2, default=asdict)
         replace_file(json, f"{text}\n".encode())
         print(f"wrote {json}")
@@ -171,34 +175,36 @@ def _data(
     preset: str | None,
     length: int | None,
     changes: tuple[str, ...],
-    count: int,
+    count: int | None,
     seed: int | None,
-) -> ImageDataset:
-    """Open the images asked for; what is not said is as in the run's own task."""
-    target = "label" if config is None else config.target
-    if seed is None:
-        seed = 0 if config is None else config.data_seed
-    if preset is None and config is not None:
-        task = config.task
-        if task.path is not None:
-            if length is not None or changes:
-                raise ValueError(
-                    f"the run was trained on the files in {task.path}; give --preset with --length "
-                    "or --set"
-                )
-            return final_data(config)
-        own = tuple(f"{key}={_flag(value)}" for key, value in task.changes.items())
-        chosen = configure(task.preset, length or task.length, own + changes)
+) -> tuple[ImageDataset, str]:
+    """Open the images asked for and name them; what is not said is as in the run's own task."""
+    task = None if config is None else config.task
+    if config is not None and task is not None and task.path is not None and preset is None:
+        if any(given is not None for given in (length, count, seed)) or changes:
+            raise ValueError(
+                f"the run was trained on the files in {task.path} and is judged on those held out; "
+                "give --preset with --length, --count, --seed or --set"
+            )
+        return final_data(config), f"images of {task.path}"
+    if task is not None and preset is None:
+        preset = task.preset
+        merged = task.changes | parse_changes(preset, changes)
+        length = task.length if length is None else length
+        chosen = pathfinder_config(replace(task, length=length, changes=merged))
     else:
-        chosen = configure(preset or "paper", length, changes)
-    return Pathfinder(count=count, seed=seed, split="test", target=target, config=chosen)
-
-
-def _flag(value: Any) -> str:
-    """Write a value as --set takes it."""
-    if isinstance(value, list | tuple):
-        return ",".join(map(str, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
+        preset = preset or "paper"
+        if task is not None and task.path is None and length is None:
+            length = task.length
+        chosen = configure(preset, length, changes)
+    data = Pathfinder(
+        count=COUNT if count is None else count,
+        seed=seed if seed is not None else 0 if config is None else config.data_seed,
+        split="test",
+        target="label" if config is None else config.target,
+        config=chosen,
+    )
+    return data, f"test images of {preset}-{chosen.length}"
 
 
 def _training_batches(
@@ -222,15 +228,16 @@ def _summary(found: Evaluation) -> dict[str, Any]:
     return summary
 
 
-def _headline(found: Evaluation, images: int, opened: Opened) -> str:
+def _headline(found: Evaluation, images: str, opened: Opened) -> str:
     low, high = found.interval
     what = "right" if found.overlap is None else "of the pixels right"
-    text = f"[bold]{found.accuracy:.1%}[/] {what} on {images:,} images ({low:.1%} to {high:.1%})."
+    text = f"[bold]{found.accuracy:.1%}[/] {what} on {escape(images)} ({low:.1%} to {high:.1%})."
     if found.mean_overlap is not None:
         text += f" Intersection over union {found.mean_overlap:.3f}."
-    if opened.result is not None and opened.result.accuracy is not None:
-        text += f" Its run ended at {opened.result.accuracy:.1%}"
-        text += "." if opened.result.alc is None else f", ALC {opened.result.alc:.1%}."
+    run = opened.result
+    if run is not None and opened.config is not None and run.accuracy is not None:
+        area = "" if run.alc is None else f", {name_of_alc([opened.config])} {run.alc:.1%}"
+        text += f" Its run ended at {run.accuracy:.1%}{area}."
     return text
 
 

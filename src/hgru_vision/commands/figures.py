@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 import tyro
 
 from hgru_vision.analysis.study import Study, studies
-from hgru_vision.figures.registry import FIGURES, check_name, draw
-from hgru_vision.figures.style import NothingToDraw, render, save
+from hgru_vision.figures.registry import FIGURES, NETWORK_FIGURES, check_name, draw
+from hgru_vision.figures.style import NothingToDraw, save_figure
 from hgru_vision.sweeps.ledger import LedgerWarning, read_ledger
 
 
@@ -17,6 +17,7 @@ def figures(
     ledger: Path = Path("results"),
     out: Path = Path("docs/reproduce"),
     format: Literal["svg", "pdf", "png"] = "svg",
+    networks: tuple[str, ...] = (),
 ) -> None:
     """Draw the figures of the paper, and more, from a ledger of runs.
 
@@ -28,14 +29,23 @@ def figures(
     Parameters
     ----------
     name
-        accuracy, alc, parameters, exemplars, supplement, beyond, curves, seeds; or all.
+        accuracy, alc, parameters, exemplars, supplement, beyond, curves, seeds; or all. Or
+        eigenconnectivity, of --networks.
     ledger
         File or folder that `hgru sweep` wrote.
     out
         Folder for the pictures.
     format
         Of the pictures.
+    networks
+        For eigenconnectivity: folders of runs (hgru train), or FILE.py:FUNCTION.
     """
+    if name in NETWORK_FIGURES:
+        from hgru_vision.commands.eigenconnectivity import draw_eigenconnectivity
+
+        return draw_eigenconnectivity(networks, out / f"{name}.{format}")
+    if networks:
+        raise ValueError(f"--networks is for {', '.join(NETWORK_FIGURES)}; {name} takes a ledger")
     names = list(FIGURES) if name == "all" else [check_name(name)]
     drawn = 0
     for study in read_studies(ledger):
@@ -43,11 +53,11 @@ def figures(
         for each in names:
             path = out / study.folder / f"{each}.{format}"
             try:
-                picture = render(draw(each, study), format)
+                figure = draw(each, study)
             except NothingToDraw as nothing:
                 print(f"  {each}: not drawn; {nothing}")
                 continue
-            save(picture, path)
+            save_figure(figure, path)
             print(f"  wrote {path}")
             drawn += 1
     if not drawn:

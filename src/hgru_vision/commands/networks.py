@@ -5,7 +5,7 @@ from pathlib import Path
 
 from torch import nn
 
-from hgru_vision.commands.options import load_network
+from hgru_vision.references import find_function
 from hgru_vision.training.checkpoint import load_run
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.files import read_result
@@ -34,9 +34,12 @@ def open_network(reference: str) -> Opened:
     if Path(reference).is_dir():
         network, config = load_run(Path(reference))
         return Opened(network=network, config=config, result=read_result(Path(reference)))
-    if ".py:" in reference:
-        return Opened(network=load_network(reference))
-    raise FileNotFoundError(
-        f"no network {reference!r}; give the folder of a run (hgru train) or FILE.py:FUNCTION, a "
-        "function without arguments that returns a torch module"
-    )
+    if ":" not in reference:
+        raise FileNotFoundError(
+            f"no network {reference!r}; give the folder of a run (hgru train) or FILE.py:FUNCTION, "
+            "a function without arguments that returns a torch module"
+        )
+    network = find_function(reference, "network", {})()
+    if not isinstance(network, nn.Module):
+        raise TypeError(f"{reference} returned {type(network).__name__}, not a torch.nn.Module")
+    return Opened(network=network)

@@ -1,21 +1,21 @@
 """hgru quickstart: images, a small hGRU trained on them, and a report, in minutes on a laptop."""
 
 import html
-import io
 from base64 import b64encode
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from hgru_vision.data.datasets import Pathfinder
 from hgru_vision.figures.contact_sheet import contact_sheet_figure
-from hgru_vision.intervals import wilson_interval
+from hgru_vision.figures.style import PALETTE, accuracy_axis, new_figure, render, style
 from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.recipes.quick import quick
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.data import final_data
+from hgru_vision.training.files import replace_file
 from hgru_vision.training.loop import train
 from hgru_vision.training.result import Point, Result
 
@@ -54,35 +54,34 @@ def quickstart(out: Path = Path("quickstart"), images: int = 24_000, seed: int =
     full = contact_sheet_figure(Pathfinder(length=14, count=18, seed=seed), show_paths=True)
     sheet = contact_sheet_figure(task, show_paths=True)
     figures = {"task": full, "small task": sheet, "learning": _curve_figure(result.curve)}
-    (out / "report.html").write_text(_report(config, result, figures))
-    low, high = wilson_interval(result.correct, result.test_images)
-    shortcut = (result.shortcut or {})["accuracy"]
+    replace_file(out / "report.html", _report(config, result, figures).encode())
+    assert result.interval is not None and result.shortcut is not None
+    low, high = result.interval
     console.print(
         f"[bold]{result.accuracy:.1%}[/] of {result.test_images:,} new images right "
         f"(95 % interval {low:.1%} to {high:.1%}), after {result.seconds:.0f} s of training. "
-        f"Without following a path a probe gets {shortcut:.1%} (see docs/pathfinder.md)."
+        f"Without following a path a probe gets {result.shortcut['accuracy']:.1%} (see "
+        "docs/pathfinder.md)."
     )
     console.print(f"The report is {out / 'report.html'}")
 
 
-def _curve_figure(curve: Sequence[Point]) -> Any:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 3), dpi=150, layout="constrained")
-    axes = figure.add_subplot()
-    seen = [point.images for point in curve]
-    axes.plot(seen, [point.accuracy for point in curve], color="#0072B2")
-    axes.axhline(0.5, color="#777777", linewidth=0.8, linestyle=":")
-    axes.annotate("chance", (seen[-1], 0.5), ha="right", va="bottom", color="#777777", fontsize=8)
-    axes.set(xlabel="training images", ylabel="accuracy on new images", ylim=(0.4, 1.01))
-    axes.spines[["top", "right"]].set_visible(False)
+def _curve_figure(curve: Sequence[Point]) -> Figure:
+    with style():
+        figure = new_figure(2.6, width=5.5)
+        axes = figure.subplots()
+        seen = [point.images for point in curve]
+        axes.plot(seen, [point.accuracy for point in curve], color=PALETTE[1])
+        accuracy_axis(axes)
+        axes.set(xlabel="training images", ylabel="accuracy on new images")
     return figure
 
 
-def _report(config: RunConfig, result: Result, figures: dict[str, Any]) -> str:
+def _report(config: RunConfig, result: Result, figures: dict[str, Figure]) -> str:
     """Make one HTML file with its pictures inside."""
-    low, high = wilson_interval(result.correct, result.test_images)
-    shortcut = result.shortcut or {}
+    assert result.interval is not None and result.shortcut is not None
+    low, high = result.interval
+    shortcut = result.shortcut
     canvas = config.task.changes["canvas"]
     captions = {
         "task": "The challenge: are the two discs connected? Target paths are coloured here; the "
@@ -93,7 +92,8 @@ def _report(config: RunConfig, result: Result, figures: dict[str, Any]) -> str:
         "trained on.",
     }
     blocks = [
-        f"<figure><img src='data:image/png;base64,{_png(figure)}' alt='{name}'>"
+        f"<figure><img src='data:image/png;base64,{b64encode(render(figure, 'png')).decode()}' "
+        f"alt='{name}'>"
         f"<figcaption>{html.escape(captions[name])}</figcaption></figure>"
         for name, figure in figures.items()
     ]
@@ -114,9 +114,3 @@ path gets <b>{shortcut["accuracy"]:.1%}</b> (<code>hgru audit</code>; the preset
 {"".join(blocks)}
 </html>
 """
-
-
-def _png(figure: Any) -> str:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
-    return b64encode(buffer.getvalue()).decode()

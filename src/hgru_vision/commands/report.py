@@ -4,7 +4,7 @@ from pathlib import Path
 
 from hgru_vision.commands.figures import read_studies, summary
 from hgru_vision.figures.report import report_html
-from hgru_vision.figures.style import save
+from hgru_vision.training.files import replace_file
 
 
 def report(ledger: Path = Path("results"), out: Path = Path("report.html")) -> None:
@@ -22,5 +22,5 @@ def report(ledger: Path = Path("results"), out: Path = Path("report.html")) -> N
     found = read_studies(ledger)
     for study in found:
         print(summary(study))
-    save(report_html(found).encode(), out)
+    replace_file(out, report_html(found).encode())
     print(f"wrote {out}")

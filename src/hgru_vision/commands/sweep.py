@@ -26,7 +26,7 @@ def sweep(
     cpus_per_run: float | None = None,
     gpus_per_run: float | None = None,
 ) -> None:
-    """Run what is missing of a grid, in order, inside a time budget; the same command goes on.
+    """Run a grid of networks, tasks and seeds, as far as the time allows; called again, it goes on.
 
     A run whose row is in the ledger is done. One that the budget stops leaves a checkpoint. One
     that fails does not stop the others: its error is told at the end, and the exit status is 1.
@@ -36,8 +36,8 @@ def sweep(
     Parameters
     ----------
     grid
-        tiny, recurrent, networks, ... (see docs/sweeps.md), or FILE.py:FUNCTION, a function without
-        arguments that returns RunConfigs.
+        tiny (to try it), recurrent, networks, paper14, curriculum (docs/sweeps.md tells what they
+        hold), or FILE.py:FUNCTION, a function without arguments that returns RunConfigs.
     on
         This machine, or a Ray cluster.
     budget
@@ -60,16 +60,17 @@ def sweep(
     seconds = None if budget is None else parse_duration(budget)
     for_local = {"workers": workers}
     for_ray = {"address": address, "cpus_per_run": cpus_per_run, "gpus_per_run": gpus_per_run}
+    ledger = Path("results") / f"{_name(grid)}.jsonl" if ledger is None else ledger
     launcher: Launcher
     if on == "local":
-        launcher = local_launcher(**_given(for_local, others=for_ray, place="--on ray"))
+        flags = _given(for_local, others=for_ray, place="--on ray")
+        launcher = local_launcher(**flags, ledger=ledger)
     else:
         launcher = ray_launcher(**_given(for_ray, others=for_local, place="--on local"))
-    ledger = Path("results") / f"{_name(grid)}.jsonl" if ledger is None else ledger
     console = Console()
 
     def report(outcome: Outcome) -> None:
-        console.print(_line(outcome), highlight=False, markup=False)
+        console.print(_line(outcome), highlight=False, markup=False, soft_wrap=True)
 
     outcomes = run_sweep(configs, launcher, out=out, ledger=ledger, budget=seconds, report=report)
     console.print(status_table(outcomes))
@@ -97,8 +98,7 @@ def _line(outcome: Outcome) -> str:
     result = outcome.result
     if result is not None and result.accuracy is not None:
         judged = "pixels" if outcome.job.config.target == "segmentation" else "images"
-        line += f", {result.accuracy:.1%} of {result.test_images:,} {judged} right after training "
-        line += f"on {result.images:,} images"
+        line += f", {result.accuracy:.1%} of {result.test_images:,} test {judged} right"
     if outcome.error is not None:
         line += f", {outcome.error}"
     return line

@@ -10,7 +10,6 @@ import tyro
 from rich.console import Console
 
 from hgru_vision.commands.options import parse_duration
-from hgru_vision.intervals import wilson_interval
 from hgru_vision.recipes import make_run
 from hgru_vision.sweeps.ledger import LedgerRow, read_ledger
 from hgru_vision.training.config import RunConfig
@@ -38,18 +37,22 @@ def train(
     Stop it whenever you like, by Ctrl-C, SIGTERM or a kill: --resume goes on from its checkpoint.
     Runs on many GPUs under torchrun: torchrun --nproc-per-node 4 -m hgru_vision.cli train ...
 
-    Example: hgru train curriculum --length 14 --out runs/hgru14 --budget 9m --resume
+    Example: hgru train curriculum --length 14 --out runs/hgru14
+
+    Example: hgru train curriculum --length 14 --out runs/hgru14 --resume --budget 9m
 
     Parameters
     ----------
     recipe
-        Name of a recipe, or FILE.py:FUNCTION, a function that returns a RunConfig.
+        paper (as published), curriculum (short paths first), screen (a small budget that is the
+        same for all networks), quick (minutes on a laptop), or FILE.py:FUNCTION, a function that
+        returns a RunConfig.
     out
         Folder for the run.
     model
-        A network; `hgru models` lists them.
+        A network, if not the recipe's own; `hgru models` lists them.
     preset
-        A Pathfinder; `hgru presets` lists them.
+        A Pathfinder, if not the recipe's own; `hgru presets` lists them.
     length
         Paddles in a target path.
     seed
@@ -63,8 +66,8 @@ def train(
     device
         cuda or cpu; a GPU if there is one, if not given.
     set
-        Other fields of the run, such as --set learning_rate=5e-4 options.timesteps=6
-        stages[0].images=64000
+        Other fields of the run and keywords of its network, such as --set warm_up=1000
+        stages[0].images=64000 options.timesteps=6 options.drive_gain=1
     """
     given = {"model": model, "preset": preset, "length": length, "seed": seed}
     config = make_run(recipe, **{key: value for key, value in given.items() if value is not None})
@@ -125,12 +128,18 @@ def _summary(result: Result | None, out: Path) -> str:
     if result is None:
         return f"Stopped, with a checkpoint in {out}; the same command with --resume goes on."
     assert result.accuracy is not None  # a run that diverged has raised
-    low, high = wilson_interval(result.correct, result.test_images)
+    judged, note = "pixels", f"overlap of masks {result.overlap or 0:.3f}"
+    if result.interval is not None:
+        low, high = result.interval
+        judged, note = "images", f"95 % interval {low:.1%} to {high:.1%}"
     lines = [
-        f"{result.accuracy:.1%} of {result.test_images:,} test decisions right (95 % interval "
-        f"{low:.1%} to {high:.1%}) after {result.images:,} images and {result.seconds:,.0f} s: "
-        f"{result.images_per_second:,.0f} images/s, {result.waiting:.1%} of it waiting for images."
+        f"{result.accuracy:.1%} of {result.test_images:,} test {judged} right ({note}) after "
+        f"{result.images:,} images and {result.seconds:,.0f} s: {result.images_per_second:,.0f} "
+        f"images/s, {result.waiting:.1%} of the time waiting for them."
     ]
+    if result.stuck:
+        early = "It was ended early, " if result.outcome == "stuck" else "It is "
+        lines.append(f"{early}at chance; see 'Stuck at 0.693' in docs/training.md.")
     if result.shortcut is not None:
         share = result.shortcut["accuracy"]
         lines.append(f"Without following a path a probe gets {share:.1%} (hgru audit).")

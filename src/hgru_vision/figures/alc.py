@@ -10,5 +10,8 @@ __all__ = ["alc"]
 
 
 def alc(study: Study) -> Figure:
-    """Draw the ALC by network and length, of the most accurate run as in the paper."""
+    """Draw the ALC by network and length, of the most accurate run as in the paper.
+
+    For runs of several stages it is that of the last stage, and the axis says so.
+    """
     return figure_of_panels(study, MAIN, "alc", columns=3)

@@ -1,38 +1,24 @@
 """The picture of an audit: what gives a Pathfinder's label away, and who has learnt it."""
 
-from typing import Any
-
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import PercentFormatter
 
+from hgru_vision.figures.style import GREY, LIGHT, PALETTE, Mark, mark, new_figure, style
 from hgru_vision.stimuli._types import Floats, Indices
 from hgru_vision.stimuli.audit import AuditReport, Cues, Stratification
 
-# Okabe and Ito's palette keeps these apart for colour-blind readers, and in grey.
-CONNECTED, APART, NEUTRAL, CHANCE = "#0072B2", "#E69F00", "#333333", "#777777"
-PROBE_MARKS = (("D", "#009E73"), ("o", "#D55E00"), ("s", "#333333"))
+CLASSES = {"connected": (1, PALETTE[1]), "not connected": (0, PALETTE[4])}
 ACCURACY_END = 1.16  # leaves room for the number beside a perfect score
-CLASSES = {"connected": (1, CONNECTED), "not connected": (0, APART)}
-STYLE: dict[Any, Any] = {
-    "font.size": 10,
-    "axes.titlesize": 11,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.titlepad": 24,  # room for the legend
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-}
+TITLE_PAD = 20  # points: room for the legend
 
 
 def audit_figure(
     cues: Cues, report: AuditReport, stratification: Stratification | None = None
 ) -> Figure:
-    """Draw an audit; 1200 pixels wide when saved as it is.
+    """Draw an audit.
 
     (a) Marker distance in the two classes. (b) Accuracy of each probe with its 95 % interval.
     (c) The best probe's probability in the two classes. (d) The network's accuracy by what that
@@ -50,7 +36,7 @@ def audit_figure(
     Returns
     -------
     figure
-        A matplotlib figure; ``figure.savefig(path)`` writes it.
+        A matplotlib figure; `style.save_figure` writes it.
 
     Examples
     --------
@@ -68,9 +54,8 @@ def audit_figure(
             f"report must be the audit of these {len(cues.label)} cues, "
             f"got one of {len(report.label)} images with other labels"
         )
-    with rc_context(STYLE):
-        layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12)
-        figure = Figure(figsize=(10, 7.5), dpi=120, layout=layout)
+    with style(), rc_context({"axes.titlepad": TITLE_PAD}):
+        figure = new_figure(5.4)
         panels = figure.subplot_mosaic("ab\ncd" if stratification else "ab\ncb")
         _distance(panels["a"], cues)
         _rows(panels["b"], report)
@@ -93,11 +78,12 @@ def _rows(axes: Axes, report: AuditReport) -> None:
     for row in report.rows:
         beside = [other.probe for other in report.rows if other.features == row.features]
         shift = 0.36 * (beside.index(row.probe) - (len(beside) - 1) / 2)
-        mark, colour = PROBE_MARKS[probes.index(row.probe)]
+        look = mark(probes.index(row.probe))
         height = sets.index(row.features) + shift
-        _accuracy_point(axes, row.accuracy, row.low, row.high, height, mark, colour)
-    for probe, (mark, colour) in zip(probes, PROBE_MARKS, strict=False):
-        axes.plot([], [], mark, color=colour, label=probe)
+        _accuracy_point(axes, row.accuracy, row.low, row.high, height, look)
+    for number, probe in enumerate(probes):
+        colour, shape = mark(number)
+        axes.plot([], [], shape, color=colour, label=probe)
     _legend_under_title(axes)
     axes.set_yticks(range(len(sets)), sets)
     axes.set(
@@ -123,7 +109,7 @@ def _strata(axes: Axes, stratification: Stratification) -> None:
     names = []
     for height, (name, stratum) in enumerate(stratification.strata().items()):
         if stratum.accuracy is not None:
-            _accuracy_point(axes, stratum.accuracy, stratum.low, stratum.high, height, "o", NEUTRAL)
+            _accuracy_point(axes, stratum.accuracy, stratum.low, stratum.high, height, mark(0))
         images = "all images" if name == "everywhere" else f"probe {name}"
         names.append(f"{images}\nn = {stratum.n:,}")
     axes.set_yticks(range(len(names)), names)
@@ -135,10 +121,10 @@ def _strata(axes: Axes, stratification: Stratification) -> None:
     axes.annotate(
         f"right, wrong: where the probe is at least {stratification.confidence:.0%} sure",
         (0, 1),
-        (0, 7),
+        (0, 6),
         xycoords="axes fraction",
         textcoords="offset points",
-        fontsize=9,
+        fontsize=7,
     )
     _accuracy_axis(axes, len(names), 0.5, tick_step=0.2)
 
@@ -152,7 +138,7 @@ def _class_histograms(axes: Axes, values: Floats, label: Indices, edges: Floats)
             histtype="stepfilled",
             facecolor=(colour, 0.15),
             edgecolor=colour,
-            linewidth=1.6,
+            linewidth=1.2,
             label=name,
         )
     axes.set_ylabel("images")
@@ -166,7 +152,7 @@ def _legend_under_title(axes: Axes) -> None:
         bbox_to_anchor=(0, 1),
         borderaxespad=0.2,
         ncols=3,
-        fontsize=8.5,
+        fontsize=6.5,
         handlelength=1,
         handletextpad=0.4,
         columnspacing=0.9,
@@ -174,18 +160,17 @@ def _legend_under_title(axes: Axes) -> None:
 
 
 def _accuracy_point(
-    axes: Axes, accuracy: float, low: float, high: float, height: float, mark: str, colour: str
+    axes: Axes, accuracy: float, low: float, high: float, height: float, look: Mark
 ) -> None:
-    axes.plot([low, high], [height, height], color=colour, linewidth=2, solid_capstyle="butt")
-    axes.plot(accuracy, height, mark, color=colour, markersize=5)
+    axes.plot([low, high], [height] * 2, color=look.colour, linewidth=1.6, solid_capstyle="butt")
+    axes.plot(accuracy, height, look.shape, color=look.colour)
     axes.annotate(
         f"{accuracy:.1%}",
         (max(high, accuracy), height),
-        (6, 0),
+        (5, 0),
         textcoords="offset points",
         va="center",
-        fontsize=8.5,
-        color=NEUTRAL,
+        fontsize=6.5,
     )
 
 
@@ -196,15 +181,15 @@ def _accuracy_axis(axes: Axes, lines: int, chance: float, tick_step: float) -> N
     axes.set(xlim=(start, end), ylim=(lines - 0.4, -0.6))
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x", color="#EEEEEE")
+    axes.grid(axis="x", color=LIGHT, linewidth=0.6)
     axes.set_axisbelow(True)
-    axes.axvline(chance, color=CHANCE, linestyle="--", linewidth=1, zorder=1)
+    axes.axvline(chance, color=GREY, linestyle="--", linewidth=0.8, zorder=1)
     axes.annotate(
         "chance",
         (chance, 0),
         (3, 3),
         xycoords=("data", "axes fraction"),
         textcoords="offset points",
-        fontsize=8.5,
-        color=CHANCE,
+        fontsize=6.5,
+        color=GREY,
     )

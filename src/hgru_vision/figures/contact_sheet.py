@@ -1,15 +1,16 @@
 """A sheet of labelled examples."""
 
 import numpy as np
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from hgru_vision.data.datasets import Pathfinder
+from hgru_vision.figures.style import PALETTE, new_figure, style
 from hgru_vision.stimuli._types import Array
 from hgru_vision.stimuli.scenes import Stimulus
 
-# Okabe and Ito's palette: the two target paths, told apart by colour-blind readers too.
-PATH_COLOURS = np.array([[0, 158, 115], [230, 159, 0]]) / 255
-INCHES, DPI = 1.6, 150
+PATH_COLOURS = np.array([to_rgb(PALETTE[2]), to_rgb(PALETTE[4])])  # of the two target paths
+INCHES = 1.3  # of an image
 
 
 def contact_sheet_figure(
@@ -34,17 +35,17 @@ def contact_sheet_figure(
     """
     shown = min(rows * columns, len(data))
     rows = -(-shown // columns)
-    figure = Figure(figsize=(columns * INCHES, rows * (INCHES + 0.22) + 0.3), dpi=DPI)
-    figure.suptitle(_title(data), fontsize=9)
-    grid = figure.subplots(rows, columns, squeeze=False)
-    for index, axes in enumerate(grid.flat):
-        axes.set_axis_off()
-        if index < shown:
-            stimulus = data.stimulus(index)
-            picture = coloured(stimulus) if show_paths else stimulus.image / 255
-            axes.imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-            axes.set_title(_caption(stimulus), fontsize=8, pad=3)
-    figure.tight_layout(pad=0.4)
+    with style():
+        figure = new_figure(rows * (INCHES + 0.2) + 0.3, columns * INCHES)
+        figure.suptitle(_title(data), fontsize=8.5)
+        grid = figure.subplots(rows, columns, squeeze=False)
+        for index, axes in enumerate(grid.flat):
+            axes.set_axis_off()
+            if index < shown:
+                stimulus = data.stimulus(index)
+                picture = coloured(stimulus) if show_paths else stimulus.image / 255
+                axes.imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+                axes.set_title(_caption(stimulus), loc="center", weight="normal", size=7.5, pad=3)
     return figure
 
 

@@ -45,7 +45,8 @@ def evaluation_figure(report: dict[str, Any]) -> Figure:
             _points(grid[0], [0], [report], "")
             grid[0].set_xticks([])
         for place, axes in enumerate(grid):
-            accuracy_axis(axes, low=_lowest(report), name=place == 0)
+            of_pixels = "overlap" in report  # most of which are background
+            accuracy_axis(axes, low=_lowest(report), chance=not of_pixels, name=place == 0)
         grid[0].set_ylabel("accuracy")
         figure.suptitle(_title(report), fontsize=8.5)
     return figure

@@ -26,10 +26,6 @@ from hgru_vision.papers.linsley2018 import RUNS
 __all__ = ["Measure", "draw_panels", "figure_of_panels", "key", "require"]
 
 Measure = Literal["accuracy", "alc"]
-NAMES: dict[Measure, str] = {
-    "accuracy": "accuracy on test images",
-    "alc": "area under the learning curve",
-}
 DODGE = 0.09  # of a step in length, so that networks of equal accuracy are seen side by side
 
 
@@ -40,7 +36,11 @@ def require(study: Study, panels: Panels, measure: Measure) -> None:
     if not cells:
         raise NothingToDraw("none of its networks was run")
     if not any(cell.values(measure) for cell in cells):
-        raise NothingToDraw(f"no run of its networks has an {NAMES[measure]}")
+        raise NothingToDraw(f"no run of its networks has an {_name(study, measure)}")
+
+
+def _name(study: Study, measure: Measure) -> str:
+    return study.name_of_alc if measure == "alc" else "accuracy on test images"
 
 
 def figure_of_panels(
@@ -71,7 +71,7 @@ def draw_panels(
         _panel(axes, study, title, models, measure)
         accuracy_axis(axes, name=place == 0)
         if place % columns == 0:
-            axes.set_ylabel(NAMES[measure])
+            axes.set_ylabel(_name(study, measure))
 
 
 def _panel(axes: Axes, study: Study, title: str, models: tuple[str, ...], measure: Measure) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from hgru_vision.analysis.study import Study
 
-__all__ = ["FIGURES", "check_name", "draw"]
+__all__ = ["FIGURES", "NETWORK_FIGURES", "check_name", "draw"]
 
 FIGURES = {
     "accuracy": "Fig. 2a: accuracy by network and path length",
@@ -25,13 +25,19 @@ FIGURES = {
 }
 """What each figure shows. Its module and its function have its name."""
 
+NETWORK_FIGURES = {"eigenconnectivity": "Supplement: patterns of the learnt horizontal connections"}
+"""Figures of trained networks, which a ledger does not hold."""
+
+_WITHOUT_CHANCE = ("exemplars",)  # all others have a line at 50 %
+
 
 def check_name(name: str) -> str:
     """Return the name of a figure; refuse another and suggest the nearest."""
-    if name not in FIGURES:
-        near = get_close_matches(name, FIGURES, n=1)
+    known = FIGURES | NETWORK_FIGURES
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"no figure {name!r}; there are {', '.join(FIGURES)}{hint}")
+        raise ValueError(f"no figure {name!r}; there are {', '.join(known)}{hint}")
     return name
 
 
@@ -41,7 +47,11 @@ def draw(name: str, study: Study) -> Figure:
     Raises
     ------
     NothingToDraw
-        If the study has nothing of what the figure shows.
+        If the study has nothing of what the figure shows, or shows it of pixels.
     """
+    if study.segmentation and check_name(name) not in _WITHOUT_CHANCE:
+        from hgru_vision.figures.style import NothingToDraw
+
+        raise NothingToDraw("its runs are judged by pixels, for which chance is not 50 %")
     module = import_module(f"hgru_vision.figures.{check_name(name)}")
     return getattr(module, name)(study)

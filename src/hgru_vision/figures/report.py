@@ -10,7 +10,6 @@ from hgru_vision.analysis.study import LEARNT, Cell, Network, Study
 from hgru_vision.figures.names import display
 from hgru_vision.figures.registry import FIGURES, draw
 from hgru_vision.figures.style import WIDTH, NothingToDraw, render
-from hgru_vision.intervals import wilson_interval
 from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.papers.linsley2018 import RUNS
 
@@ -34,6 +33,12 @@ figure { margin: 2rem 0 } img { max-width: 100% } code { font-size: 13px }
 """
 
 
+_PIXELS = """<p>These runs are judged pixel by pixel, and most pixels are background: accuracy is
+high before anything is learnt, and chance is not 50&nbsp;%. The overlap, the mean over images of
+the intersection over union of the true and the predicted mask, tells more. Failures are not
+counted, and the runs are left out of all figures in which chance is 50&nbsp;%.</p>"""
+
+
 def report_html(studies: Sequence[Study]) -> str:
     """Write the report.
 
@@ -51,9 +56,10 @@ def report_html(studies: Sequence[Study]) -> str:
 <h1>Results of {runs} {"run" if runs == 1 else "runs"}</h1>
 <p>Last run: {html.escape(written)}. Made by <code>hgru report</code> from the ledger alone.</p>
 <p><b>Best</b> is the accuracy on test images of the most accurate of up to {RUNS} runs, as in the
-paper, with its 95&nbsp;% Wilson interval over images; <b>ALC</b> is the mean accuracy over the
-evaluations of that run. <b>Mean</b> ± standard deviation is over all runs that ended. A run
-<b>failed</b> if it diverged or ended below {LEARNT:.0%}. <b>Without a path</b> is how well small
+paper, with its 95&nbsp;% Wilson interval over images; <b>ALC</b>, the area under the learning
+curve, is the mean accuracy over the evaluations of that run, or of its last stage if it has
+several. <b>Mean</b> ± standard deviation is over all runs that ended. A run <b>failed</b> if it
+diverged or ended below {LEARNT:.0%}, stopped early or not. <b>Without a path</b> is how well small
 probes read the label without following one (<code>hgru audit</code>): an accuracy that is not above
 it (<span class="below">marked so</span>) says nothing of tracing. The tables are in per cent.</p>
 <ul>{links}</ul>
@@ -67,6 +73,7 @@ def _section(study: Study) -> str:
     absent = ", ".join(f"<code>{model}</code>" for model in CATALOGUE if model not in run)
     pictures = "".join(_picture(name, study) for name in FIGURES)
     return f"""<h2 id="{study.folder}">{html.escape(study.name)}</h2>
+{_PIXELS if study.segmentation else ""}
 <div class="wide">{_accuracies(study)}</div>
 {f"<p class='none'>Not run: {absent}.</p>" if absent else ""}
 {pictures}
@@ -80,11 +87,10 @@ def _accuracies(study: Study) -> str:
     for length in study.lengths:
         shortcut = study.shortcut(length)
         without = "not measured" if shortcut is None else _percent(shortcut)
-        top.append(
-            f"<th colspan='4' class='start'>{length} paddles<br>"
-            f"<small>without a path: {without}</small></th>"
-        )
-        second.append("<th class='start'>best</th><th>mean ± sd</th><th>ALC</th><th>runs</th>")
+        note = "of the pixels" if study.segmentation else f"without a path: {without}"
+        top.append(f"<th colspan='4' class='start'>{length} paddles<br><small>{note}</small></th>")
+        third = "overlap" if study.segmentation else study.name_of_alc
+        second.append(f"<th class='start'>best</th><th>mean ± sd</th><th>{third}</th><th>runs</th>")
     rows = "".join(_row(study, network) for network in study.networks)
     return (
         f"<table><thead><tr><th rowspan='2'>network</th><th rowspan='2'>parameters</th>"
@@ -108,21 +114,22 @@ def _cell(cell: Cell | None) -> str:
     if cell is None:
         return "<td colspan='4' class='start none' style='text-align:center'>not run</td>"
     best, spread, failures = cell.best, cell.mean_and_sd("accuracy"), cell.failures
+    of_pixels = best is not None and best.overlap is not None
     if best is None or best.accuracy is None or spread is None:
         first = "<td class='start none'>diverged</td><td></td><td></td>"
     else:
-        low, high = wilson_interval(best.correct, best.test_images)
         below = cell.shortcut is not None and best.accuracy <= cell.shortcut
+        interval = "" if best.interval is None else " to ".join(map(_percent, best.interval))
         mean, sd = spread
         deviation = "" if math.isnan(sd) else f" ± {_percent(sd)}"
-        area = "" if best.alc is None else _percent(best.alc)
+        third = best.overlap if of_pixels else best.alc
         first = (
             f"<td class='start{' below' if below else ''}'><b>{_percent(best.accuracy)}</b><br>"
-            f"<small>{_percent(low)} to {_percent(high)}</small></td>"
-            f"<td>{_percent(mean)}{deviation}</td><td>{area}</td>"
+            f"<small>{interval}</small></td><td>{_percent(mean)}{deviation}</td>"
+            f"<td>{'' if third is None else _percent(third)}</td>"
         )
     failed = ""
-    if failures.failed:
+    if failures.failed and not of_pixels:
         failed = (
             f"<br><small title='95 % interval {failures.low:.0%} to {failures.high:.0%}'>"
             f"{failures.failed} failed</small>"

@@ -23,6 +23,7 @@ __all__ = [
     "FAMILY_MARKS",
     "FORMATS",
     "GREY",
+    "LIGHT",
     "PALETTE",
     "WIDTH",
     "Mark",
@@ -37,6 +38,7 @@ __all__ = [
     "place_labels",
     "render",
     "save",
+    "save_figure",
     "style",
 ]
 
@@ -118,8 +120,22 @@ def new_figure(height: float, width: float = WIDTH) -> Figure:
     return Figure(figsize=(width, height), layout=layout)
 
 
-def accuracy_axis(axes: Axes, *, along: str = "y", low: float = 0.4, name: bool = True) -> None:
-    """Show accuracies from below chance to 1 in per cent, with a line at chance."""
+def accuracy_axis(
+    axes: Axes, *, along: str = "y", low: float = 0.4, chance: bool = True, name: bool = True
+) -> None:
+    """Show accuracies from below chance to 1 in per cent, with a line at chance.
+
+    Parameters
+    ----------
+    axes
+        What to set up.
+    along
+        The axis of the accuracies, "x" or "y".
+    low
+        Where it begins.
+    chance, name
+        Draw the line, and write "chance" beside it.
+    """
     axis = axes.yaxis if along == "y" else axes.xaxis
     fine = along == "y" and low >= 0.4
     axis.set_ticks([0.5, 0.6, 0.7, 0.8, 0.9, 1.0] if fine else [0.0, 0.25, 0.5, 0.75, 1.0])
@@ -127,6 +143,8 @@ def accuracy_axis(axes: Axes, *, along: str = "y", low: float = 0.4, name: bool 
     axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.grid(axis="y" if along == "y" else "x", color=LIGHT, linewidth=0.6)
     axes.set_axisbelow(True)
+    if not chance:
+        return
     line = axes.axhline if along == "y" else axes.axvline
     line(CHANCE, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
     if name:
@@ -233,7 +251,11 @@ def check_picture(path: Path) -> str:
     return kind
 
 
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure in the format of the file's name, whole or not at all."""
+    save(render(figure, check_picture(path)), path)
+
+
 def save(content: bytes, path: Path) -> None:
-    """Write a file whole or not at all, making its folder if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a file whole or not at all."""
     replace_file(path, content)

@@ -4,14 +4,12 @@ A grid is a function without arguments that returns configurations. Those of `gr
 a user's own is given as FILE.py:FUNCTION.
 """
 
-import runpy
 from collections.abc import Callable, Iterable, Iterator
-from difflib import get_close_matches
 from itertools import product as combinations
-from pathlib import Path
 from typing import Any
 
 from hgru_vision.recipes import Recipe, make_run
+from hgru_vision.references import find_function
 from hgru_vision.training.config import RunConfig
 
 __all__ = ["Grid", "load_grid", "product"]
@@ -75,7 +73,9 @@ def load_grid(reference: str) -> list[RunConfig]:
     >>> len(load_grid("tiny"))
     12
     """
-    made = _find(reference)()
+    from hgru_vision.sweeps.grids import GRIDS  # which is made with `product`
+
+    made = find_function(reference, "grid", GRIDS)()
     if isinstance(made, RunConfig) or not isinstance(made, Iterable):
         raise TypeError(f"the grid {reference} returned {type(made).__name__}, not RunConfigs")
     runs = list(made)
@@ -87,24 +87,3 @@ def load_grid(reference: str) -> list[RunConfig]:
                 f"run {number} of the grid {reference} is {type(run).__name__}, not RunConfig"
             )
     return runs
-
-
-def _find(reference: str) -> Grid:
-    from hgru_vision.sweeps.grids import GRIDS  # which is made with `product`
-
-    if reference in GRIDS:
-        return GRIDS[reference]
-    path, colon, function = reference.rpartition(":")
-    if not colon:
-        near = get_close_matches(reference, GRIDS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(
-            f"no grid {reference!r} (there are {', '.join(GRIDS)}, or FILE.py:FUNCTION){hint}"
-        )
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"no file {path} (from the grid {reference})")
-    names = runpy.run_path(path)
-    if not callable(names.get(function)):
-        raise ValueError(f"{path} defines no function {function!r}")
-    found: Grid = names[function]
-    return found

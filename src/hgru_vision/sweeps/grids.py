@@ -21,9 +21,12 @@ def recurrent() -> Iterator[RunConfig]:
 
 
 def networks() -> Iterator[RunConfig]:
-    """Compare all networks: at the longest paths first, the paper's own before others."""
+    """Compare all networks: at the longest paths first, the paper's own before others.
+
+    But for `hgru_small`, which is made for another canvas.
+    """
     entries = sorted(CATALOGUE.values(), key=lambda entry: entry.family == "beyond")
-    models = [entry.name for entry in entries]
+    models = [entry.name for entry in entries if entry.name != "hgru_small"]
     return product("screen", models=models, lengths=LONGEST_FIRST, seeds=range(RUNS))
 
 
@@ -38,10 +41,7 @@ def curriculum() -> Iterator[RunConfig]:
 
 
 def tiny() -> Iterator[RunConfig]:
-    """Give twelve runs of seconds, to try a sweep with.
-
-    They learn nothing yet: all say "background" of every pixel, which is right of 97.8 %.
-    """
+    """Give twelve runs of seconds, to try a sweep with; too short to learn much."""
     return product(_tiny, models=("hgru", "gru"), seeds=range(6))
 
 
@@ -53,7 +53,6 @@ def _tiny(*, model: str, seed: int) -> RunConfig:
         options={"timesteps": 2},
         seed=seed,
         stages=(stage,),
-        target="segmentation",  # whose end needs no audit, which would take longer than the run
         batch=16,
         evaluate_every=10,
         evaluation_images=64,

@@ -51,7 +51,7 @@ class Job:
         return self.folder.name
 
 
-State = Literal["done", "diverged", "failed", "unfinished", "busy", "missing"]
+State = Literal["done", "stuck", "diverged", "failed", "unfinished", "busy", "missing"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,11 +63,11 @@ class Outcome:
     job
         Which.
     state
-        "done" or "diverged", which have a row in the ledger; "failed" with an error; "unfinished",
-        stopped with a checkpoint to go on from; "busy", in the hands of another process; or
-        "missing", not begun.
+        "done", "stuck" (ended early, at chance) or "diverged", which have a row in the ledger;
+        "failed" with an error; "unfinished", stopped with a checkpoint to go on from; "busy", in
+        the hands of another process; or "missing", not begun.
     result
-        Of a run that is done or diverged.
+        Of a run that has a row.
     error
         Of one that failed.
     """
@@ -91,7 +91,13 @@ class Launcher(Protocol):
         ...
 
 
-def run_job(job: Job, deadline: float | None, *, progress: bool = False) -> Outcome:
+def run_job(
+    job: Job,
+    deadline: float | None,
+    *,
+    progress: bool = False,
+    ledger: str | os.PathLike[str] | None = None,
+) -> Outcome:
     """Run a job, or go on with it; an error ends the job alone.
 
     Parameters
@@ -102,6 +108,8 @@ def run_job(job: Job, deadline: float | None, *, progress: bool = False) -> Outc
         When to stop and leave a checkpoint, as `time.time()` tells it; None for never.
     progress
         Show the run's progress.
+    ledger
+        File of earlier runs, from which a run at chance is told how usual that is.
     """
     from hgru_vision.training.loop import DivergedError, train
 
@@ -109,8 +117,10 @@ def run_job(job: Job, deadline: float | None, *, progress: bool = False) -> Outc
     if left is not None and left <= 0:
         return _not_run(job)
     try:
-        with _interrupt_stops():
-            result = train(job.config, job.folder, resume=True, budget=left, progress=progress)
+        rows = [] if ledger is None else _rows(ledger)
+        result = train(
+            job.config, job.folder, resume=True, budget=left, progress=progress, ledger=rows
+        )
     except DivergedError:
         result = read_result(job.folder)
     except BlockingIOError:  # another process has locked the folder
@@ -159,9 +169,9 @@ def sweep(
     deadline = None if budget is None else time.time() + budget
     jobs = _jobs(configs, Path(out).absolute())
     outcomes = {job.config.hash: _not_run(job) for job in jobs}
-    for name, result in _recorded(ledger).items():
-        if name in outcomes:
-            outcomes[name] = _ended(outcomes[name].job, result)
+    for row in _rows(ledger):
+        if row.hash in outcomes:
+            outcomes[row.hash] = _ended(outcomes[row.hash].job, row.result)
     todo = [each.job for each in outcomes.values() if each.result is None]
     if not todo or budget == 0:
         return list(outcomes.values())
@@ -169,29 +179,12 @@ def sweep(
         for outcome in arriving:
             config = outcome.job.config
             # Another sweep of the same folder may have ended the run, and written it, meanwhile.
-            if outcome.result is not None and config.hash not in _recorded(ledger):
+            recorded = {row.hash for row in _rows(ledger)}
+            if outcome.result is not None and config.hash not in recorded:
                 append(ledger, LedgerRow(config=config, result=outcome.result))
             outcomes[config.hash] = outcome
             report(outcome)
     return list(outcomes.values())
-
-
-@contextlib.contextmanager
-def _interrupt_stops() -> Iterator[None]:
-    """Let Ctrl-C stop a run as SIGTERM does, with a checkpoint; a second one is not so patient."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are not for us
-        return
-
-    def stop(*_: object) -> None:
-        signal.signal(signal.SIGINT, before)
-        signal.raise_signal(signal.SIGTERM)
-
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager
@@ -207,9 +200,8 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _recorded(ledger: str | os.PathLike[str]) -> dict[str, Result]:
-    rows = read_ledger(ledger) if Path(ledger).exists() else []
-    return {row.hash: row.result for row in rows}
+def _rows(ledger: str | os.PathLike[str]) -> list[LedgerRow]:
+    return read_ledger(ledger) if Path(ledger).exists() else []
 
 
 def _jobs(configs: Iterable[RunConfig], out: Path) -> list[Job]:
@@ -222,7 +214,7 @@ def _jobs(configs: Iterable[RunConfig], out: Path) -> list[Job]:
 
 
 def _ended(job: Job, result: Result) -> Outcome:
-    state: State = "diverged" if result.outcome == "diverged" else "done"
+    state: State = "done" if result.outcome == "finished" else result.outcome
     return Outcome(job=job, state=state, result=result)
 
 

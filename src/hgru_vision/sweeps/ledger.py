@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from hgru_vision.training.config import RunConfig
+from hgru_vision.training.files import flush_names
 from hgru_vision.training.result import Result
 
 __all__ = ["SCHEMA", "LedgerRow", "LedgerWarning", "append", "check_portable", "read_ledger"]
@@ -150,7 +151,7 @@ def append(path: str | os.PathLike[str], row: LedgerRow) -> None:
     finally:
         os.close(descriptor)  # and with it goes the lock
     if end == 0:
-        _flush_folder(path.parent)
+        flush_names(path.parent)
 
 
 def read_ledger(path: str | os.PathLike[str]) -> list[LedgerRow]:
@@ -246,15 +247,6 @@ def _lock(descriptor: int) -> None:
     except OSError as error:
         if error.errno not in _NO_LOCKS:  # some network file systems
             raise
-
-
-def _flush_folder(folder: Path) -> None:
-    """Force a new file's name to the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _rounded(value: Any) -> Any:

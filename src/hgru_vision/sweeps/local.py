@@ -15,6 +15,8 @@ from multiprocessing import connection, get_context, parent_process
 from multiprocessing.context import SpawnProcess
 from typing import Self
 
+from rich.console import Console
+
 from hgru_vision.sweeps.launch import Job, Launcher, Outcome, run_job
 
 __all__ = ["local_launcher"]
@@ -22,7 +24,12 @@ __all__ = ["local_launcher"]
 STOP_SECONDS = 60  # for a run to write a checkpoint when it is told to stop
 
 
-def local_launcher(workers: int = 1, *, progress: bool = True) -> Launcher:
+def local_launcher(
+    workers: int = 1,
+    *,
+    progress: bool = True,
+    ledger: str | os.PathLike[str] | None = None,
+) -> Launcher:
     """Make a launcher for this machine.
 
     A run that is stopped, by its deadline or by a signal, ends the sweep: no other is begun.
@@ -34,21 +41,30 @@ def local_launcher(workers: int = 1, *, progress: bool = True) -> Launcher:
         GPU; of several GPUs each process sees one, in turn.
     progress
         Show the progress of a run in this process.
+    ledger
+        File of earlier runs, to tell beside that progress how many of them were stuck.
     """
     if workers < 1:
         raise ValueError(f"workers must be 1 or more; got {workers}")
 
     def launch(jobs: Sequence[Job], deadline: float | None) -> Generator[Outcome]:
         if workers == 1:
-            return _in_turn(jobs, deadline, progress)
+            return _in_turn(jobs, deadline, progress, ledger)
         return _side_by_side(jobs, deadline, workers)
 
     return launch
 
 
-def _in_turn(jobs: Sequence[Job], deadline: float | None, progress: bool) -> Generator[Outcome]:
-    for job in jobs:
-        outcome = run_job(job, deadline, progress=progress)
+def _in_turn(
+    jobs: Sequence[Job],
+    deadline: float | None,
+    progress: bool,
+    ledger: str | os.PathLike[str] | None,
+) -> Generator[Outcome]:
+    console = Console(stderr=True, quiet=not progress, highlight=False)
+    for number, job in enumerate(jobs, start=1):
+        console.print(f"{job.name} ({number} of {len(jobs)})", markup=False, soft_wrap=True)
+        outcome = run_job(job, deadline, progress=progress, ledger=ledger)
         yield outcome
         if outcome.stopped:
             return

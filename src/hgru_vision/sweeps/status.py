@@ -14,7 +14,13 @@ from hgru_vision.sweeps.launch import Outcome, State
 __all__ = ["status_table"]
 
 STATES: tuple[State, ...] = get_args(State)
-_STYLES = {"done": "green", "diverged": "magenta", "failed": "red", "missing": "dim"}
+_STYLES = {
+    "done": "green",
+    "stuck": "yellow",
+    "diverged": "magenta",
+    "failed": "red",
+    "missing": "dim",
+}
 
 
 def status_table(outcomes: Sequence[Outcome]) -> RenderableType:

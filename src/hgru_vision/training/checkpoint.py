@@ -89,7 +89,8 @@ def load_checkpoint(folder: Path, config: RunConfig | None = None) -> State | No
             broken.append(f"{path} is truncated or damaged ({str(error).splitlines()[0]})")
             continue
         if broken:
-            Console(stderr=True).print(f"{broken[0]}; going on from {path.name}", markup=False)
+            told = f"{broken[0]}; going on from {path.name}"
+            Console(stderr=True).print(told, markup=False, soft_wrap=True)
         if config is not None:
             _check(state, config, folder)
         return state

@@ -17,6 +17,9 @@ Precision = Literal["float32", "tf32", "bfloat16"]
 # Fields of a run that do not change the network which comes out.
 WITHOUT_EFFECT = ("recipe", "checkpoint_every")
 
+# Runs that differ in these besides are repetitions of one experiment.
+_OF_ONE_RUN = ("seed", "data_seed", "stuck_after", "stop_when_stuck")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
@@ -71,7 +74,8 @@ class Stage:
         Images repeat after so many, each time in a new order; never if not given. The paper's two
         epochs are ``images=1_800_000, unique=900_000``.
     promote_at
-        Go on to the next stage as soon as the held-out accuracy reaches this.
+        Go on to the next stage as soon as the held-out accuracy reaches this. A stage whose images
+        run out before is gone on from all the same; see `RunConfig.stop_when_stuck`.
     """
 
     sources: tuple[Source, ...]
@@ -116,6 +120,8 @@ class RunConfig:
         Images of a step, over all processes together.
     learning_rate
         Of Adam.
+    warm_up
+        Batches over which the learning rate rises in a straight line from 0 to its value.
     clip
         Largest norm of the gradient; None leaves it as it is.
     precision
@@ -133,7 +139,8 @@ class RunConfig:
     checkpoint_every
         Batches from one checkpoint to the next.
     stuck_after, stop_when_stuck
-        Say after so many images if the accuracy is still at chance, and whether to stop then.
+        Say if the accuracy is still at chance after so many images of a stage, and whether to end
+        the run then: what follows a stage that was never learnt is in vain.
 
     Examples
     --------
@@ -152,6 +159,7 @@ class RunConfig:
     target: Target = "label"
     batch: int = linsley2018.BATCH_SIZE
     learning_rate: float = linsley2018.LEARNING_RATE
+    warm_up: int = 0
     clip: float | None = None
     precision: Precision = "float32"
     compile: bool = False
@@ -173,10 +181,12 @@ class RunConfig:
         for name in ("batch", "evaluate_every", "evaluation_images", "test_images"):
             _require(self, name, getattr(self, name) >= 1, "1 or more")
         _require(self, "checkpoint_every", self.checkpoint_every >= 1, "1 or more")
-        for name in ("seed", "data_seed", "statistics_batches"):
+        for name in ("seed", "data_seed", "statistics_batches", "warm_up"):
             _require(self, name, getattr(self, name) >= 0, "0 or more")
         _require(self, "learning_rate", 0 < self.learning_rate < math.inf, "greater than 0")
         _require(self, "clip", self.clip is None or self.clip > 0, "greater than 0")
+        counted = self.stuck_after is None or self.stuck_after >= 1
+        _require(self, "stuck_after", counted, "1 or more")
         for number, stage in enumerate(self.stages):
             if stage.images < self.batch:
                 raise ValueError(
@@ -203,6 +213,20 @@ class RunConfig:
             kept.pop(name, None)
         text = json.dumps(kept, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def experiment(self) -> dict[str, Any]:
+        """What repetitions have in common: all fields but seeds and those that change no network.
+
+        Examples
+        --------
+        >>> stage = Stage(sources=(Source(),), images=32)
+        >>> first, second = (RunConfig(model="hgru", stages=(stage,), seed=seed) for seed in (0, 1))
+        >>> first.experiment == second.experiment
+        True
+        """
+        apart = (*WITHOUT_EFFECT, *_OF_ONE_RUN)
+        return {name: value for name, value in self.to_json().items() if name not in apart}
 
     def to_json(self) -> dict[str, Any]:
         """Give all fields as JSON can hold them."""

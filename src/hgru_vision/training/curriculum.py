@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from hgru_vision.intervals import wilson_interval
-from hgru_vision.training.config import WITHOUT_EFFECT, RunConfig, Stage
+from hgru_vision.papers.linsley2018 import PATH_LENGTHS
+from hgru_vision.training.config import RunConfig, Stage
 from hgru_vision.training.result import Point, Result
 
 __all__ = ["at_chance", "is_promoted", "stuck_message", "stuck_share"]
@@ -67,7 +68,9 @@ def at_chance(curve: Sequence[Point], evaluation_images: int) -> bool:
 
 
 def stuck_share(rows: Iterable[Row], config: RunConfig) -> tuple[int, int]:
-    """Count the finished runs that differ from this one in their seeds alone, and the stuck ones.
+    """Count the runs that differ from this one in their seeds alone, and those that ended stuck.
+
+    Runs that diverged do not count: whether they would have learnt is not known.
 
     Parameters
     ----------
@@ -81,41 +84,55 @@ def stuck_share(rows: Iterable[Row], config: RunConfig) -> tuple[int, int]:
     stuck, runs
         How many of how many.
     """
-    wanted = _protocol(config)
+    wanted = config.experiment
     alike = [
         row.result
         for row in rows
-        if _protocol(row.config) == wanted and row.result.outcome == "finished"
+        if row.result.outcome != "diverged" and row.config.experiment == wanted
     ]
     return sum(result.stuck for result in alike), len(alike)
 
 
 def stuck_message(config: RunConfig, curve: Sequence[Point], rows: Iterable[Row]) -> str:
-    """Tell a user that a run is at chance, how usual that is, and what to try."""
+    """Tell a user that a run is at chance, how usual that is, and what to try.
+
+    Parameters
+    ----------
+    config
+        Of the run.
+    curve
+        Evaluations of the stage that is not learnt.
+    rows
+        Of the ledger.
+    """
     last = curve[-1]
     stuck, runs = stuck_share(rows, config)
     known = (
-        f"Of {runs} finished runs like it in the ledger, {stuck} ended there."
+        f"Of the runs like it in the ledger {stuck} of {runs} ended there."
         if runs
-        else "The ledger has no finished run like it, so how usual that is, is not known."
+        else "The ledger has no run like it, so how usual that is, is not known."
     )
-    lengths = [source.length for stage in config.stages for source in stage.sources]
-    advice = [
-        "go on: from scratch, networks have left chance after hundreds of thousands of images",
-        "another --seed",
-    ]
-    if len(config.stages) == 1 and config.task.path is None:
-        shorter = f"a curriculum of shorter paths before length {max(lengths)}"
-        advice.insert(0, f"{shorter}: hgru train curriculum")
-    tries = "\n".join(f"  - {each}" for each in advice)
     best = max(point.accuracy for point in curve)
+    stages = len(config.stages)
+    where = "" if stages == 1 else f" (stage {last.stage + 1} of {stages})"
+    ends = "\nThe run ends here (stop_when_stuck)." if config.stop_when_stuck else ""
+    tries = "\n".join(f"  - {each}" for each in _advice(config))
     return (
-        f"At chance after {last.images:,} images: loss {last.loss:.3f}, best accuracy {best:.1%} "
-        f"on {config.evaluation_images:,} held-out images. {known}\nWhat to try:\n{tries}"
+        f"At chance after {last.images:,} images{where}: loss {last.loss:.3f}, best accuracy "
+        f"{best:.1%} on {config.evaluation_images:,} held-out images. {known}{ends}\n"
+        f"What to try (more under 'Stuck at 0.693' in docs/training.md):\n{tries}"
     )
 
 
-def _protocol(config: RunConfig) -> dict[str, object]:
-    """Give a configuration without what differs between repetitions of one experiment."""
-    ignored = (*WITHOUT_EFFECT, "seed", "data_seed", "stuck_after", "stop_when_stuck")
-    return {key: value for key, value in config.to_json().items() if key not in ignored}
+def _advice(config: RunConfig) -> list[str]:
+    """List what to try, the most promising first."""
+    patience = "from scratch, networks have left chance after hundreds of thousands of images"
+    if config.stop_when_stuck:
+        advice = ["another --seed", f"--set stop_when_stuck=false in another folder: {patience}"]
+    else:
+        advice = [f"go on: {patience}", "another --seed"]
+    task = config.task
+    if len(config.stages) == 1 and task.path is None and task.length > PATH_LENGTHS[0]:
+        shorter = f"a curriculum of shorter paths before length {task.length}"
+        advice.insert(0, f"{shorter}: hgru train curriculum")
+    return advice

@@ -15,10 +15,19 @@ from hgru_vision.data.datasets import SPLIT_SIZE, Pathfinder, Split
 from hgru_vision.data.readers import ImageDataset, StoredDataset, open_dataset
 from hgru_vision.stimuli import preset
 from hgru_vision.stimuli._types import Array
+from hgru_vision.stimuli.presets import Config
 from hgru_vision.stimuli.random import STREAM_SIZE, open_stream, uniform
 from hgru_vision.training.config import RunConfig, Source, Stage
 
-__all__ = ["Files", "Mixture", "evaluation_data", "final_data", "shuffled", "training_data"]
+__all__ = [
+    "Files",
+    "Mixture",
+    "evaluation_data",
+    "final_data",
+    "pathfinder_config",
+    "shuffled",
+    "training_data",
+]
 
 # Stimuli use the purposes from 0; a stream with another purpose never meets theirs.
 _MIXTURE = np.uint64(16)
@@ -159,6 +168,19 @@ def final_data(config: RunConfig) -> ImageDataset:
     return _open(config, config.task, "test")
 
 
+def pathfinder_config(source: Source) -> Config:
+    """Give the configuration of the images of a source that is drawn.
+
+    Examples
+    --------
+    >>> pathfinder_config(Source(preset="lra-128", changes={"margins": [2, 3]})).margins
+    (2, 3)
+    """
+    # JSON has no tuples, which some fields of a preset are.
+    changes = {key: tuple(v) if isinstance(v, list) else v for key, v in source.changes.items()}
+    return preset(source.preset, source.length, **changes)
+
+
 def _mixture(
     config: RunConfig, stage: Stage, split: Split, start: int, count: int, unique: int | None
 ) -> Mixture:
@@ -171,11 +193,9 @@ def _mixture(
 def _open(config: RunConfig, source: Source, split: Split) -> ImageDataset:
     if source.path is not None:
         return _open_files(config, source.path, split)
-    # JSON has no tuples, which some fields of a preset are.
-    changes = {key: tuple(v) if isinstance(v, list) else v for key, v in source.changes.items()}
     counts = {"validation": config.evaluation_images, "test": config.test_images}
     return Pathfinder(
-        config=preset(source.preset, source.length, **changes),
+        config=pathfinder_config(source),
         count=counts.get(split, SPLIT_SIZE),
         seed=config.data_seed,
         split=split,

@@ -15,6 +15,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from hgru_vision.circuits.normalization import StepBatchNorm
+from hgru_vision.training.environment import pick_device
 
 __all__ = ["Group", "process_group", "synchronise"]
 
@@ -77,11 +78,7 @@ def process_group(device: torch.device | str | None = None) -> Iterator[Group]:
         Where the network runs; a GPU if there is one, else the CPU, if not given.
     """
     size = int(os.environ.get("WORLD_SIZE", "1"))
-    if device is None:
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    device = torch.device(device)
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device is {device} and torch sees no GPU; give 'cpu'")
+    device = pick_device(device)
     if device.type == "cuda" and device.index is None:
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
     if size == 1:

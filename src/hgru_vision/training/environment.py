@@ -11,7 +11,26 @@ import torch
 
 import hgru_vision
 
-__all__ = ["commit", "device_name", "peak_memory", "versions"]
+__all__ = ["commit", "device_name", "peak_memory", "pick_device", "versions"]
+
+
+def pick_device(device: torch.device | str | None = None) -> torch.device:
+    """Give the device asked for; a GPU if there is one, else the CPU, if none is.
+
+    Examples
+    --------
+    >>> pick_device("cpu")
+    device(type='cpu')
+    """
+    if device is None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        picked = torch.device(device)
+    except RuntimeError:
+        raise ValueError(f"no device {device!r}; give cpu, cuda or cuda:1") from None
+    if picked.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device is {picked} and torch sees no GPU; give cpu")
+    return picked
 
 
 def versions() -> dict[str, str]:

@@ -44,7 +44,11 @@ WEIGHTS = "weights.safetensors"
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file in one step: whatever the moment of a kill, it is the old or the new one."""
+    """Write a file in one step: whatever the moment of a kill, it is the old or the new one.
+
+    Its folder is made if need be.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     partial.write_bytes(content)
     flush(partial)
@@ -99,7 +103,7 @@ def check_run(folder: Path, config: RunConfig, *, resume: bool) -> Result | None
     Returns
     -------
     result or None
-        The result if the run is finished.
+        The result if the run is over.
     """
     there = read_config(folder)
     if there is not None and not resume:
@@ -107,7 +111,7 @@ def check_run(folder: Path, config: RunConfig, *, resume: bool) -> Result | None
     if there is not None:
         check_same(there, config, folder)
         result = read_result(folder)
-        if result is not None and result.outcome == "finished":
+        if result is not None and result.outcome != "diverged":
             return result
     return None
 

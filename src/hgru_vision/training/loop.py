@@ -47,7 +47,8 @@ def train(
     folder
         For the run's files (see `hgru_vision.training.files`); made if need be.
     resume
-        Go on from the checkpoint in `folder`, if there is one. A finished run is not trained again.
+        Go on from the checkpoint in `folder`, if there is one. A run that is over is not trained
+        again.
     budget
         Stop after so many seconds, with a checkpoint.
     progress
@@ -62,7 +63,7 @@ def train(
     Returns
     -------
     result or None
-        None if the budget was spent or SIGTERM came: resume to go on.
+        None if the budget was spent, or SIGTERM or Ctrl-C came: resume to go on.
 
     Raises
     ------
@@ -137,7 +138,7 @@ def _train_stage(session: Session, stop: Callable[[], bool]) -> bool:
 
 @contextmanager
 def _stopper(budget: float | None) -> Iterator[Callable[[], bool]]:
-    """Give a function that says whether the budget is spent or SIGTERM has come."""
+    """Give a function that says whether the budget is spent, or SIGTERM or Ctrl-C has come."""
     began = time.monotonic()
     ended = threading.Event()
 
@@ -148,8 +149,17 @@ def _stopper(budget: float | None) -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():
         yield stop  # Python takes signals in its main thread alone
         return
-    before = signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def end(*_: object) -> None:
+        ended.set()
+        signal.signal(signal.SIGINT, before[signal.SIGINT])  # a second Ctrl-C does not wait
+
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, end)
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,5 +1,7 @@
 """What came of a run: measured at its end, or the words for its failure."""
 
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,6 +14,7 @@ from hgru_vision.data.readers import ImageDataset
 from hgru_vision.intervals import wilson_interval
 from hgru_vision.stimuli import cues
 from hgru_vision.stimuli.audit import audit
+from hgru_vision.stimuli.presets import Config
 from hgru_vision.training.ahead import Ahead
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.curriculum import RARELY
@@ -21,10 +24,10 @@ from hgru_vision.training.environment import commit, device_name, peak_memory, v
 from hgru_vision.training.evaluate import evaluate, reestimate_statistics
 from hgru_vision.training.files import CHECKPOINT, RESULT, WEIGHTS, replace_file, write_json
 from hgru_vision.training.position import Position
-from hgru_vision.training.result import Result
+from hgru_vision.training.result import Ending, Result, area_under_curve
 from hgru_vision.training.step import Step
 
-__all__ = ["DivergedError", "conclude", "measure", "record_divergence"]
+__all__ = ["DivergedError", "Measured", "conclude", "measure", "record_divergence"]
 
 AUDIT_IMAGES = 4_000
 
@@ -45,9 +48,23 @@ class DivergedError(FloatingPointError):
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """Right decisions and all of them; for segmentation the mean overlap of masks besides."""
+
+    correct: int
+    count: int
+    overlap: float | None
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the decisions that were right."""
+        return self.correct / self.count
+
+
 def measure(
     step: Step, group: Group, data: ImageDataset, judged: ImageDataset, *, last: int
-) -> tuple[int, int]:
+) -> Measured:
     """Bring batch norm up to date and count right decisions; the processes share the work.
 
     Parameters
@@ -65,8 +82,8 @@ def measure(
 
     Returns
     -------
-    correct, count
-        Decisions of all processes.
+    measured
+        The same in all processes.
     """
     config = step.config
     with step.autocast():
@@ -78,28 +95,37 @@ def measure(
             ) as recent:
                 reestimate_statistics(step.network, (step.prepare(images) for images, _ in recent))
         mine = np.arange(group.rank, len(judged), group.size)
-        found = np.zeros(2, np.int64)
+        found = torch.zeros(3, dtype=torch.float64)  # which counts exactly up to 2**53
         if len(mine):
             evaluation = evaluate(step.network, judged, device=group.device, indices=mine)
-            found[:] = evaluation.correct, evaluation.count
-    correct, count = group.sum(torch.from_numpy(found)).tolist()
-    return correct, count
+            overlap = 0.0 if evaluation.overlap is None else float(evaluation.overlap.sum())
+            counts = evaluation.correct, evaluation.count, overlap
+            found = torch.tensor(counts, dtype=torch.float64)
+    correct, count, overlap = group.sum(found).tolist()
+    return Measured(
+        correct=int(correct),
+        count=int(count),
+        overlap=overlap / len(judged) if config.target == "segmentation" else None,
+    )
 
 
 def conclude(
-    step: Step, group: Group, folder: Path, position: Position, correct: int, count: int
+    step: Step, group: Group, folder: Path, position: Position, found: Measured, ending: Ending
 ) -> Result:
     """Write the weights and the result of a run that has come to its end."""
     config = step.config
-    low, _ = wilson_interval(correct, count, 1 - 2 * RARELY)
-    on_task = [point.accuracy for point in position.curve if point.stage == position.stage]
+    low, _ = wilson_interval(found.correct, found.count, 1 - 2 * RARELY)
+    guesses = config.target == "label" and low <= 0.5
+    last = len(config.stages) - 1
+    on_task = [point.accuracy for point in position.curve if point.stage == last]
     result = Result(
-        outcome="finished",
-        accuracy=correct / count,
-        correct=correct,
-        test_images=count,
-        alc=float(np.mean(on_task)) if on_task else None,
-        stuck=config.target == "label" and low <= 0.5,
+        outcome=ending,
+        accuracy=found.accuracy,
+        correct=found.correct,
+        test_images=found.count,
+        alc=area_under_curve(on_task) if on_task else None,
+        stuck=ending == "stuck" or guesses,
+        overlap=found.overlap,
         shortcut=_shortcut(config) if group.leads else None,
         **_common(step, position),
     )
@@ -147,6 +173,13 @@ def _shortcut(config: RunConfig) -> dict[str, Any] | None:
     task = final_data(config)
     if config.target != "label" or not isinstance(task, Pathfinder):
         return None
-    numbers = SPLIT_START["test"] + np.arange(AUDIT_IMAGES)
-    best = audit(cues(task.config, task.seed, numbers), seed=0).best
-    return {"accuracy": best.accuracy, "probe": f"{best.probe} on {best.features}"}
+    accuracy, probe = _audit(task.config, task.seed, AUDIT_IMAGES)
+    return {"accuracy": accuracy, "probe": probe}
+
+
+@lru_cache(maxsize=64)
+def _audit(config: Config, seed: int, images: int) -> tuple[float, str]:
+    """Audit a task's test images; many runs of a sweep have the same, and it takes seconds."""
+    numbers = SPLIT_START["test"] + np.arange(images)
+    best = audit(cues(config, seed, numbers), seed=0).best
+    return best.accuracy, f"{best.probe} on {best.features}"

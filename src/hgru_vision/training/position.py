@@ -24,7 +24,7 @@ class Position:
     passed
         Whether the stage is over before its last image: it is learnt, or given up.
     told_stuck
-        Whether the user has been told that the run is at chance.
+        Whether the user has been told that the run is at chance in this stage.
     curve
         Evaluations so far.
     """

@@ -1,13 +1,37 @@
 """What came of a run."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, Literal, Self
 
+from hgru_vision.intervals import wilson_interval
 from hgru_vision.training.fields import from_json, to_json
 
-__all__ = ["Outcome", "Point", "Result"]
+__all__ = ["Ending", "Point", "Result", "area_under_curve"]
 
-Outcome = Literal["finished", "diverged"]
+Ending = Literal["finished", "stuck", "diverged"]
+
+
+def area_under_curve(accuracies: Sequence[float]) -> float:
+    """Mean accuracy over the evaluations during training: the paper's ALC.
+
+    Parameters
+    ----------
+    accuracies
+        One an evaluation, each from 0 to 1, at equal distances in training.
+
+    Examples
+    --------
+    >>> area_under_curve([0.5, 0.75, 1.0])
+    0.75
+    """
+    if not accuracies:
+        raise ValueError("there is no evaluation to take the area under")
+    for number, accuracy in enumerate(accuracies):
+        if not 0 <= accuracy <= 1:
+            raise ValueError(f"accuracies[{number}] must be from 0 to 1; got {accuracy}")
+    return fmean(accuracies)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,14 +67,17 @@ class Result:
     Parameters
     ----------
     outcome
-        "finished", or "diverged" if the loss was no longer a finite number.
+        "finished"; "stuck" if it was ended early at chance, as `stop_when_stuck` asks; or
+        "diverged" if the loss was no longer a finite number.
     accuracy, correct, test_images
-        On the test split of the run's task; ``None, 0, 0`` if it diverged.
+        On the test split of the run's task; ``None, 0, 0`` if it diverged. For segmentation the
+        last two count pixels, most of which are background.
     alc
-        Area under the learning curve: mean accuracy over the evaluations of the last stage, which
-        are those on the run's task. None if there are none, or if it diverged.
+        Area under the learning curve of the last stage: mean accuracy over its evaluations, which
+        are those on the run's task. For a run of one stage it is the paper's ALC. None if there
+        are none, or if it diverged.
     stuck
-        Whether the accuracy is within what chance gives.
+        Whether it ended at chance, early or not.
     curve
         The evaluations.
     images, seconds, images_per_second
@@ -66,9 +93,12 @@ class Result:
     shortcut
         ``{"accuracy", "probe"}``: how well the task's label is read without following a path (see
         `hgru audit`); None for files, one marker or segmentation.
+    overlap
+        Mean over test images of the intersection over union of the true and the predicted mask;
+        None where the target is the label.
     """
 
-    outcome: Outcome
+    outcome: Ending
     accuracy: float | None
     correct: int
     test_images: int
@@ -85,6 +115,17 @@ class Result:
     versions: dict[str, str]
     commit: str | None = None
     shortcut: dict[str, Any] | None = None
+    overlap: float | None = None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """95 % Wilson interval of the accuracy; None without one, and for pixels.
+
+        Those of an image are not independent.
+        """
+        if self.accuracy is None or self.overlap is not None:
+            return None
+        return wilson_interval(self.correct, self.test_images)
 
     def to_json(self) -> dict[str, Any]:
         """Give all fields as JSON can hold them."""

@@ -18,9 +18,15 @@ from hgru_vision.training.data import final_data, training_data
 from hgru_vision.training.display import Display
 from hgru_vision.training.distributed import Group
 from hgru_vision.training.files import CONFIG, write_curve, write_json
-from hgru_vision.training.outcome import DivergedError, conclude, measure, record_divergence
+from hgru_vision.training.outcome import (
+    DivergedError,
+    Measured,
+    conclude,
+    measure,
+    record_divergence,
+)
 from hgru_vision.training.position import Position
-from hgru_vision.training.result import Point, Result
+from hgru_vision.training.result import Ending, Point, Result
 from hgru_vision.training.step import Step
 
 __all__ = ["Session"]
@@ -93,21 +99,21 @@ class Session:
 
     @property
     def gave_up(self) -> bool:
-        """Whether the run ends because it is stuck."""
+        """Whether the run ends early because it is stuck."""
         return self.position.told_stuck and self.config.stop_when_stuck
 
     def evaluate(self, data: ImageDataset, held_out: ImageDataset) -> None:
         """Add a point to the learning curve, and see whether the stage is over."""
         position = self.position
         loss = self.read_losses().double().mean() / self.group.size
-        correct, count = self._measure(data, held_out)
+        found = self._measure(data, held_out)
         self.count_time()
         point = Point(
             stage=position.stage,
             batch=position.batches,
             images=self._images(),
             loss=float(self.group.sum(loss)),
-            accuracy=correct / count,
+            accuracy=found.accuracy,
             seconds=position.seconds,
         )
         position.curve.append(point)
@@ -122,15 +128,17 @@ class Session:
         """Go on to the next stage, with the weights and the optimiser as they are."""
         position, stage = self.position, self.config.stages[self.position.stage]
         self.display.skip(stage.images - position.batch * self.config.batch)
-        position.stage, position.batch, position.passed = position.stage + 1, 0, False
+        position.stage, position.batch = position.stage + 1, 0
+        position.passed = position.told_stuck = False
 
     def finish(self) -> Result:
         """Judge the network on its task and write the result."""
         position = self.position
         data = training_data(self.config, position.stage)
-        correct, count = self._measure(data, final_data(self.config))
+        found = self._measure(data, final_data(self.config))
         self.count_time()
-        return conclude(self.step, self.group, self.folder, position, correct, count)
+        ending: Ending = "stuck" if self.gave_up else "finished"
+        return conclude(self.step, self.group, self.folder, position, found, ending)
 
     def count_time(self, ahead: Ahead | None = None) -> None:
         """Count the time since the last count: as training, if it is from `ahead` that images came.
@@ -167,23 +175,24 @@ class Session:
         self.count_time()
 
     def _load(self, state: dict[str, Any]) -> None:
-        self.step.load(state)
         self.position = Position.from_json(state["position"])
+        self.step.load(state, batches=self.position.batches)
         self.losses[: len(state["losses"])] = state["losses"].to(self.losses.device)
         torch.set_rng_state(state["random"])
         if "cuda_random" in state and self.group.device.type == "cuda":
             torch.cuda.set_rng_state(state["cuda_random"], self.group.device)
 
-    def _measure(self, data: ImageDataset, judged: ImageDataset) -> tuple[int, int]:
+    def _measure(self, data: ImageDataset, judged: ImageDataset) -> Measured:
         return measure(self.step, self.group, data, judged, last=self.position.batch)
 
     def _look_for_stuck(self) -> None:
         config, position = self.config, self.position
-        if config.stuck_after is None or self._images() < config.stuck_after:
+        if config.stuck_after is None or config.target != "label" or position.told_stuck:
             return
-        if config.target == "label" and at_chance(position.curve, config.evaluation_images):
-            if not position.told_stuck:
-                self.display.say(stuck_message(config, position.curve, self.ledger))
+        curve = [point for point in position.curve if point.stage == position.stage]
+        seen = position.batch * config.batch
+        if seen >= config.stuck_after and at_chance(curve, config.evaluation_images):
+            self.display.say(stuck_message(config, curve, self.ledger))
             position.told_stuck = True
 
     def _diverge(self, batch: int, loss: float) -> None:

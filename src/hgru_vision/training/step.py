@@ -13,7 +13,7 @@ from hgru_vision.training.distributed import Group, synchronise
 
 __all__ = ["Step", "arithmetic"]
 
-WARM_UP = 3  # steps before a graph is recorded, as torch's documentation asks for
+TRIALS = 3  # steps before a graph is recorded, as torch's documentation asks for
 
 
 class Step:
@@ -48,12 +48,17 @@ class Step:
                 f"cuda_graph is for a single process; this run has {group.size} of them"
             )
         self.config, self.device = config, device
+        self.batches = 0  # steps taken
         self.network = network.to(device)
         if config.channels_last:
             self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        rate: float | Tensor = config.learning_rate
+        if config.cuda_graph and config.warm_up:
+            # A graph keeps a number as it was when recorded; a tensor it reads at every replay.
+            rate = torch.tensor(rate, device=device)
         self.optimiser = torch.optim.Adam(
             self.network.parameters(),
-            lr=config.learning_rate,
+            lr=rate,
             fused=device.type == "cuda",
             capturable=config.cuda_graph,
         )
@@ -72,6 +77,8 @@ class Step:
         -----
         images : uint8 (B, H, W); target : int64 (B,) or uint8 (B, H, W)
         """
+        self.batches += 1
+        self._warm_up()
         if not self.config.cuda_graph:
             return self._step(images, target)
         if self._recorded is None:
@@ -95,10 +102,25 @@ class Step:
         """Give what a checkpoint needs."""
         return {"network": self.network.state_dict(), "optimiser": self.optimiser.state_dict()}
 
-    def load(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+    def load(self, state: dict[str, Any], *, batches: int) -> None:
+        """Go on from a checkpoint that was written after so many batches."""
+        self.batches = batches
         self.network.load_state_dict(state["network"])
         self.optimiser.load_state_dict(state["optimiser"])
+        for group in self.optimiser.param_groups:
+            if isinstance(group["lr"], Tensor):  # read to the CPU, as all of a checkpoint is
+                group["lr"] = group["lr"].to(self.device)
+
+    def _warm_up(self) -> None:
+        """Set the learning rate of this batch, if it is one of the first."""
+        if self.batches > self.config.warm_up:
+            return
+        rate = self.config.learning_rate * (self.batches / self.config.warm_up)
+        for group in self.optimiser.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
 
     def _step(self, images: Tensor, target: Tensor) -> Tensor:
         with self.autocast():
@@ -121,7 +143,7 @@ class _Recorded:
             side = torch.cuda.Stream(step.device)
             side.wait_stream(torch.cuda.current_stream(step.device))
             with torch.cuda.stream(side):
-                for _ in range(WARM_UP):
+                for _ in range(TRIALS):
                     step._step(self.images, self.target)
             torch.cuda.current_stream(step.device).wait_stream(side)
         step.optimiser.zero_grad(set_to_none=True)

@@ -1,0 +1,62 @@
+"""Functions by what a command line calls them: a name that is known, or FILE.py:FUNCTION."""
+
+import runpy
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar
+
+__all__ = ["find_function"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MODULE = "<user's file>"
+
+
+def find_function(reference: str, kind: str, known: Mapping[str, F]) -> F:
+    """Find a function by its name, or in a user's file.
+
+    Parameters
+    ----------
+    reference
+        A key of `known`, or FILE.py:FUNCTION.
+    kind
+        What the function is, for the text of errors: "recipe", "grid", ...
+    known
+        Functions that have a name; none, if users must bring their own.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If there is no such function; the text tells what there is.
+
+    Examples
+    --------
+    >>> find_function("longest", "rule", {"longest": max})([1, 2])
+    2
+    >>> find_function("longst", "rule", {"longest": max})
+    Traceback (most recent call last):
+    ValueError: no rule 'longst'; give longest or FILE.py:FUNCTION; did you mean 'longest'?
+    """
+    if reference in known:
+        return known[reference]
+    path, colon, name = reference.rpartition(":")
+    if not colon or not path.endswith(".py"):
+        near = get_close_matches(reference, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        names = f"{', '.join(known)} or " if known else ""
+        raise ValueError(f"no {kind} {reference!r}; give {names}FILE.py:FUNCTION{hint}")
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"no file {path} (from the {kind} {reference})")
+    defined = runpy.run_path(path, run_name=_MODULE)
+    if not callable(defined.get(name)):
+        own = [key for key, value in defined.items() if _is_own(value)]
+        has = f"it has {', '.join(own)}" if own else "it has none"
+        raise ValueError(f"{path} defines no function {name!r}; {has}")
+    found: F = defined[name]
+    return found
+
+
+def _is_own(value: Any) -> bool:
+    """Tell a function that a file defines from one that it imports."""
+    return callable(value) and getattr(value, "__module__", None) == _MODULE
