@@ -56,7 +56,8 @@ def torchrun(config, folder: Path) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("model", ["hgru_small", pytest.param("hgru_bn", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["hgru_small", "hgru_bn"])
 def test_two_processes_train_as_one(tiny, tmp_path, model):
     options = {"timesteps": 2}
     config = tiny(model=model, options=options, learning_rate=1e-3, evaluation_images=33)

@@ -4,6 +4,7 @@ Under `torchrun` each process takes its share of every batch. Gradients are aver
 batch norm looks at the whole batch, so that the curve is that of a single process.
 """
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -90,6 +91,8 @@ def process_group(device: torch.device | str | None = None) -> Iterator[Group]:
     try:
         yield Group(rank=dist.get_rank(), size=dist.get_world_size(), device=device)
     finally:
+        # DDP lies in cycles. What outlives its group now and then aborts the process at its end.
+        gc.collect()
         dist.destroy_process_group()
 
 

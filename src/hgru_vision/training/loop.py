@@ -74,12 +74,29 @@ def train(
     FileExistsError
         If it holds a run and `resume` is not set.
     """
-    folder = Path(folder)
+    with (
+        _stopper(budget) as stop,
+        process_group(device) as group,
+        arithmetic(config, group.device),
+    ):
+        session = Session(config, Path(folder), group, ledger)  # refuses what cannot be run
+        try:
+            return _run(session, stop, resume=resume, progress=progress, tensorboard=tensorboard)
+        finally:
+            del session  # and with it what DDP keeps of the group, before that is taken apart
+
+
+def _run(
+    session: Session,
+    stop: Callable[[], bool],
+    *,
+    resume: bool,
+    progress: bool,
+    tensorboard: bool,
+) -> Result | None:
+    """Train stage after stage; None if the run is to stop before its end."""
+    config, folder, group = session.config, session.folder, session.group
     with ExitStack() as stack:
-        stop = stack.enter_context(_stopper(budget))
-        group = stack.enter_context(process_group(device))
-        stack.enter_context(arithmetic(config, group.device))
-        session = Session(config, folder, group, ledger)  # refuses what cannot be run
         if group.leads:
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(only_writer(folder))
