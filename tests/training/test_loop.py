@@ -1,4 +1,7 @@
-"""The loop as a whole: what a run is, and what interruptions must not change."""
+"""The loop as a whole: what a run is, and what interruptions must not change.
+
+Above 400 lines: all of it goes through `train`, with the same few helpers.
+"""
 
 import json
 import os
@@ -407,7 +410,7 @@ def test_what_cannot_be_run_is_refused(tiny, tmp_path, changes, message):
 
 def test_a_gpu_that_is_not_there_is_refused(tiny, tmp_path):
     if torch.cuda.is_available():
-        pytest.skip("there is one")
+        pytest.skip("this machine has a GPU; the error is for those without")
     with pytest.raises(ValueError, match="device is cuda and torch sees no GPU; give cpu"):
         train(tiny(), tmp_path, device="cuda")
 
