@@ -43,7 +43,7 @@ class OnGPU(torch.Tensor):
     [(25, 15, "gemm"), (36, 11, "gemm"), (25, 3, "reference"), (1, 15, "reference")],
 )
 def test_auto_on_a_gpu(monkeypatch, channels, size, expected):
-    monkeypatch.setattr("hgru_vision.ops.dispatch._has_triton", lambda: True)
+    monkeypatch.setattr("hgru_vision.ops.dispatch.has_triton", lambda: True)
     x = torch.empty(1, channels, 150, 150).as_subclass(OnGPU)
     choice = ops.explain(x, torch.empty(channels, channels, size, size))
     assert choice.backend == expected
@@ -54,7 +54,7 @@ def test_auto_on_a_gpu(monkeypatch, channels, size, expected):
 
 def test_what_the_gpu_forms_lack_is_said(monkeypatch):
     x, weight = (each.as_subclass(OnGPU) for each in PAPER)
-    monkeypatch.setattr("hgru_vision.ops.dispatch._has_triton", lambda: False)
+    monkeypatch.setattr("hgru_vision.ops.dispatch.has_triton", lambda: False)
     assert ops.explain(x, weight).reasons["gemm"] == "Triton is not installed"
     double = ops.explain(x.double(), weight.double())
     assert double.reasons["gemm32"] == (

@@ -147,6 +147,7 @@ def _error_table() -> Table:
     contenders = {
         "conv2d, TF32": _errors("reference"),
         "ours (gemm)": _errors("gemm"),
+        "ours (gemm32), TF32": _errors("gemm32"),
     }
     with _switches(tf32=False):
         contenders["conv2d, float32"] = _errors("reference")

@@ -61,7 +61,9 @@ class SymmetricKernel(nn.Module):
 
     def forward(self) -> Tensor:
         """Expand to the whole kernel."""
-        return self.pairs[self.index]
+        # Not `pairs[index]`: the gradient of that sorts, which takes longer than the convolutions.
+        whole = self.pairs.index_select(0, self.index.flatten())
+        return whole.unflatten(0, self.index.shape)
 
     @torch.no_grad()
     def set_whole(self, weight: Tensor) -> None:

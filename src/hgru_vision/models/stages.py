@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hgru_vision.models.registry import Head
-from hgru_vision.ops import horizontal_conv
+from hgru_vision.ops import horizontal_conv, two_maps
 from hgru_vision.papers.linsley2018 import (
     GABOR_ORIENTATIONS,
     GABOR_PHASES,
@@ -25,6 +25,7 @@ __all__ = [
     "LargeConv2d",
     "Readout",
     "StandardNetwork",
+    "TwoMaps",
     "check_images",
     "gabor_bank",
     "gabor_orientations",
@@ -208,7 +209,7 @@ class Readout(nn.Module):
 
     def __init__(self, channels: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.maps = nn.utils.skip_init(nn.Conv2d, channels, 2, 1, bias=False)
+        self.maps = nn.utils.skip_init(TwoMaps, channels, 2, 1, bias=False)
         self.normalise = nn.BatchNorm2d(2, momentum=0.02)
         self.decide = nn.utils.skip_init(nn.Linear, 2, 2)
         xavier(self.maps, generator)
@@ -218,6 +219,14 @@ class Readout(nn.Module):
         """Decide about each image."""
         strongest = self.normalise(self.maps(features)).amax(dim=(2, 3))  # (B, 2)
         return self.decide(strongest)
+
+
+class TwoMaps(nn.Conv2d):
+    """A 1x1 convolution to two maps, without bias; see `hgru_vision.ops.two_maps`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Compute the maps."""
+        return two_maps(input, self.weight)
 
 
 def pixel_readout(channels: int, generator: torch.Generator) -> nn.Conv2d:

@@ -9,6 +9,7 @@ from hgru_vision.ops.dispatch import (
     prepare,
     storage_at_once,
 )
+from hgru_vision.ops.maps import two_maps
 
 __all__ = [
     "Backend",
@@ -18,4 +19,5 @@ __all__ = [
     "horizontal_conv",
     "prepare",
     "storage_at_once",
+    "two_maps",
 ]

@@ -32,6 +32,7 @@ __all__ = [
     "Multiplier",
     "analyse",
     "circle",
+    "halfway",
     "multiplier",
     "multiplier_gradient",
     "synthesise",
@@ -89,18 +90,31 @@ def circle(height: int, width: int, kernel_size: int) -> Circle:
     return Circle(height, width, _multiple(height + radius, _ROWS), _multiple(columns, _COLUMNS))
 
 
-def analyse(image: Tensor, domain: Circle, out: Tensor | None = None) -> Tensor:
-    """Transform images to their half spectrum.
+def halfway(image: Tensor, domain: Circle) -> Tensor:
+    """Make room for what `analyse` has between its two products, for images like this one.
 
     Shape
     -----
-    image : (H, stored width, B, K); output : (R, 2, C, B, K)
+    image : (H, stored width, B, K); output : (2 H or little more, C B K)
+    """
+    height, _, batch, channels = image.shape
+    half = image.new_empty(_multiple(2 * height, 8), domain.columns * batch * channels)
+    half[2 * height :].zero_()  # the rows that make the inner size a multiple of 8
+    return half
+
+
+def analyse(
+    image: Tensor, domain: Circle, out: Tensor | None = None, half: Tensor | None = None
+) -> Tensor:
+    """Transform images to their half spectrum; `half` is room for it to work in.
+
+    Shape
+    -----
+    image : (H, stored width, B, K); half : as `halfway` makes it; output : (R, 2, C, B, K)
     """
     height, width, batch, channels = image.shape
     along_x, along_y, _, _ = _matrices(domain, image.dtype, image.device)
-    rows = _multiple(2 * height, 8)
-    half = image.new_empty(rows, domain.columns * batch * channels)
-    half[2 * height :].zero_()
+    half = halfway(image, domain) if half is None else half
     torch.bmm(
         along_x.expand(height, -1, -1),
         image.reshape(height, width, -1),
@@ -111,16 +125,19 @@ def analyse(image: Tensor, domain: Circle, out: Tensor | None = None) -> Tensor:
     return spectrum.view(domain.rows, 2, domain.columns, batch, channels)
 
 
-def synthesise(spectrum: Tensor, domain: Circle, out: Tensor | None = None) -> Tensor:
+def synthesise(
+    spectrum: Tensor, domain: Circle, out: Tensor | None = None, half: Tensor | None = None
+) -> Tensor:
     """Transform half spectra back, for the pixels of the image alone; zeros in the other columns.
 
     Shape
     -----
-    spectrum : (R, 2, C, B, K); output : (H, stored width, B, K)
+    spectrum : (R, 2, C, B, K); half : as `halfway` makes it; output : (H, stored width, B, K)
     """
     *_, batch, channels = spectrum.shape
     _, _, along_y, along_x = _matrices(domain, spectrum.dtype, spectrum.device)
-    half = torch.mm(along_y, spectrum.reshape(2 * domain.rows, -1))
+    room = None if half is None else half[: 2 * domain.height]
+    half = torch.mm(along_y, spectrum.reshape(2 * domain.rows, -1), out=room)
     half = half.view(domain.height, 2 * domain.columns, -1)
     flat = None if out is None else out.view(domain.height, domain.stored_width, -1)
     image = torch.bmm(along_x.expand(domain.height, -1, -1), half, out=flat)

@@ -23,6 +23,7 @@ __all__ = [
     "Choice",
     "PreparedKernel",
     "explain",
+    "has_triton",
     "horizontal_conv",
     "prepare",
     "storage_at_once",
@@ -218,13 +219,14 @@ def _gpu_form_lacks(x: Tensor) -> str | None:
         return f"x is {x.dtype}; the GPU forms compute in float16 or float32"
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return "a compiler or torch.func is tracing; the GPU forms are opaque to both"
-    if not _has_triton():
+    if not has_triton():
         return "Triton is not installed"
     return None
 
 
 @lru_cache(maxsize=1)
-def _has_triton() -> bool:
+def has_triton() -> bool:
+    """Say whether kernels of our own can be compiled here."""
     return find_spec("triton") is not None
 
 

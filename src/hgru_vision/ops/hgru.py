@@ -102,11 +102,22 @@ class _Layer:
         self.parts = triton.cdiv(self.rows, self.block_rows)
         self._tabulate(parameters)
         self._mixed = self.spectra(1)[0]
+        self._half = dft.halfway(self.planes(), self.domain)
+
+    @property
+    def image(self) -> tuple[int, ...]:
+        """What a kernel must know to find a pixel in images (B, H, W, K)."""
+        domain = self.domain
+        return self.batch, domain.stored_width, domain.height, domain.width, self.channels
+
+    @property
+    def size(self) -> tuple[int, ...]:
+        """Shape of one image a channel, as it is stored."""
+        return self.domain.height, self.domain.stored_width, self.batch, self.pitch
 
     def planes(self, count: int | None = None) -> Tensor:
         """Make room for one image a channel, or for `count` of them."""
-        size = [] if count is None else [count]
-        size += [self.domain.height, self.domain.stored_width, self.batch, self.pitch]
+        size = self.size if count is None else (count, *self.size)
         return torch.empty(size, dtype=self.storage, device=self.device)
 
     def spectra(self, count: int) -> Tensor:
@@ -116,9 +127,9 @@ class _Layer:
 
     def convolve(self, image: Tensor, spectrum: Tensor, out: Tensor, *, adjoint: bool) -> Tensor:
         """Eqs. 4 and 7, or back through them; the spectrum of `image` stays in `spectrum`."""
-        dft.analyse(image, self.domain, out=spectrum)
+        dft.analyse(image, self.domain, out=spectrum, half=self._half)
         mixed = mix(spectrum, self.kernel, self._mixed, adjoint=adjoint)
-        return dft.synthesise(mixed, self.domain, out=out)
+        return dft.synthesise(mixed, self.domain, out=out, half=self._half)
 
     def gate(self, h2: Tensor, out: Tensor) -> None:
         """Launch Eq. 3 and the product in Eq. 4."""
@@ -140,17 +151,15 @@ class _Layer:
         c2: Tensor,
         h1: Tensor,
         h2: Tensor,
-        rest: Tensor | None,
         t: int,
         out: Tensor,
         gated: Tensor,
         last: bool,
     ) -> None:
-        """Launch Eqs. 6, 8 and 9, and Eq. 3 of the next step."""
+        """Launch Eqs. 6, 8 and 9, and Eq. 3 of the next step; the last H2 is (B, H, W, K)."""
         pixel.excite[(self.parts,)](
-            c2, h1, h2, h2 if rest is None else rest, self.u1, self.u2, self.constants,
-            self.eta(t), out, gated, self.rows,
-            **self._blocks(), NEXT=not last, REST=rest is not None, PRECISION=self.exact,
+            c2, h1, h2, self.u1, self.u2, self.constants, self.eta(t), out, gated, self.rows,
+            *self.image, **self._blocks(), LAST=last, PRECISION=self.exact,
         )  # fmt: skip
 
     def eta(self, t: int) -> Tensor:
@@ -181,9 +190,8 @@ class _Kept(NamedTuple):
 
     layer: _Layer
     drive: Tensor
-    states: list[Tensor | None]  # H2[0] to H2[T]; None is zero
-    first: Tensor  # C1 of each step
-    second: list[Tensor]  # C2 of each step
+    first: list[tuple[Tensor, Tensor] | None]  # H2 before each step, and C1; None if both are zero
+    second: Tensor  # C2 of each step
     spectra: Tensor  # of what was convolved
     skipped: int  # uses that were not convolved: the first, if the state began at zero
 
@@ -198,37 +206,31 @@ class _Recurrence(torch.autograd.Function):
         skipped = int(state is None)
         drive = to_planes(x, layer.planes())
         h2 = layer.planes().zero_() if state is None else to_planes(state, layer.planes())
-        states: list[Tensor | None] = [None if state is None else h2]
-        first, second = layer.planes(steps if keep else 1), []
+        first: list[tuple[Tensor, Tensor] | None] = []
+        second = layer.planes(steps if keep else 1)
         spectra = layer.spectra(2 * steps - skipped if keep else 1)
         gated, h1 = layer.planes(), layer.planes()
-        # What float16 cuts off of H2 is carried along (see the kernel) and is part of the result.
-        result = layer.planes(2 if storage == torch.float16 else 1)
-        rest = result[1].zero_() if len(result) == 2 else None
         if state is not None:
             layer.gate(h2, gated)
+        out = x.new_empty(len(x), *x.shape[2:], x.shape[1])
         for t in range(steps):
-            c1 = first[t if keep else 0]
-            if 2 * t < skipped:
-                c1.zero_()  # what zero convolves to
-            else:
-                layer.convolve(gated, spectra[2 * t - skipped if keep else 0], c1, adjoint=False)
+            from_zero, last = 2 * t < skipped, t + 1 == steps
+            c1, c2 = h2, second[t if keep else 0]  # zero convolves to zero
+            if not from_zero:
+                spectrum = spectra[2 * t - skipped if keep else 0]
+                c1 = layer.convolve(gated, spectrum, layer.planes(), adjoint=False)
             layer.inhibit(drive, c1, h2, h1)
-            spectrum = spectra[2 * t + 1 - skipped if keep else 0]
-            c2 = layer.convolve(h1, spectrum, layer.planes(), adjoint=False)
-            new = layer.planes() if t + 1 < steps else result[0]
-            layer.excite(c2, h1, h2, rest, t, new, gated, last=t + 1 == steps)
-            h2 = new
+            layer.convolve(h1, spectra[2 * t + 1 - skipped if keep else 0], c2, adjoint=False)
             if keep:
-                states.append(h2)
-                second.append(c2)
+                first.append(None if from_zero else (h2, c1))
+            new = out if last else layer.planes()
+            layer.excite(c2, h1, h2, t, new, gated, last)
+            h2 = new
         if keep:
             ctx.save_for_backward(*given)  # so that torch notices a change in place
             ctx.like = torch.empty_like(x, device="meta")
-            ctx.kept = _Kept(layer, drive, states, first, second, spectra, skipped)
-        # Channels last: the readout's product over channels needs no copy then.
-        out = torch.empty_like(x, memory_format=torch.channels_last)
-        return from_planes(result, torch.ones(len(result), device=x.device), out)
+            ctx.kept = _Kept(layer, drive, first, second, spectra, skipped)
+        return out.movedim(3, 1)
 
     @staticmethod
     @once_differentiable
@@ -255,7 +257,7 @@ class _WayBack:
 
     def __init__(self, kept: _Kept, gradient: Tensor) -> None:
         self.kept, self.layer = kept, kept.layer
-        layer, self.steps = kept.layer, len(kept.second)
+        layer, self.steps = kept.layer, len(kept.first)
         self.programs = min(layer.parts, _PROGRAMS)
         wide = layer.wide
         self.constants = self._zeros(self.programs, len(pixel.CONSTANTS), wide)
@@ -264,12 +266,11 @@ class _WayBack:
         self.eta = self._zeros(self.steps, self.programs, wide)
         # The kernel of a step scales its gradients anew and leaves here what a stored 1 is worth.
         self.units = self._zeros(self.steps + 1)
-        self.units[-1:] = unit_of(gradient)
+        self.units[-1:].fill_(1)
         self.largest = self._zeros(_PROGRAMS)
-        self.largest[:1].fill_(1)
-        kept.states.pop()  # the last one was for those who asked for the gradient
-        self.dh2 = to_planes(gradient, layer.planes(), 1 / self.units[-1])
-        self.dc, self.h1, self.dh1 = layer.planes(), layer.planes(), layer.planes()
+        self.largest[:1] = unit_of(gradient)
+        self.gradient, self.dh2 = gradient.movedim(1, 3).contiguous(), layer.planes()
+        self.dc, self.h1, self.g2 = layer.planes(), layer.planes(), layer.planes()
         self.u1_t, self.u2_t = layer.u1.T.contiguous(), layer.u2.T.contiguous()
         self.stack = min(len(kept.spectra), max(2, _IMAGES_A_SUM // layer.batch))
         self.spectral = layer.spectra(self.stack)
@@ -278,31 +279,34 @@ class _WayBack:
     def step(self, t: int) -> None:
         """Go back from H2[t + 1] to H2[t]."""
         kept, layer, units = self.kept, self.layer, self.units[t:]
-        dh2, dc, h1, dh1 = self.dh2, self.dc, self.h1, self.dh1
-        c1, c2, h2 = kept.first[t], kept.second.pop(), kept.states.pop()
-        h2 = torch.zeros_like(dh2) if h2 is None else h2
+        dh2, dc, h1, g2 = self.dh2, self.dc, self.h1, self.g2
+        c2 = kept.second[t]
+        h2, c1 = kept.first.pop() or (torch.zeros_like(dh2),) * 2
+        last = t + 1 == self.steps
+        given = self.gradient if last else dh2
         blocks = {**layer._blocks(), "PRECISION": layer.exact}
         few = {**blocks, "ROWS": max(16, layer.block_rows // 4)}  # many sums take many registers
         parts = layer.rows, layer.parts
-        layer.inhibit(kept.drive, c1, h2, h1, g2=dc)
+        layer.inhibit(kept.drive, c1, h2, h1, g2=g2)
+        # C2[t] has served then: the gradient of H1 takes its place, and that of the drive in turn.
         pixel.excite_backward[(self.programs,)](
-            dh2, h1, dc, c2, h2, self.u2_t, layer.constants, layer.eta(t), self.largest, units[1:],
-            units, dc, dh1, dh2, self.constants, self.u2, self.eta[t],
-            layer.rows, triton.cdiv(layer.rows, few["ROWS"]), **few, PROGRAMS=_PROGRAMS,
-            num_warps=1,
+            given, h1, g2, c2, h2, self.u2_t, layer.constants, layer.eta(t), self.largest,
+            units[1:], units, dc, c2, self.constants, self.u2, self.eta[t],
+            layer.rows, triton.cdiv(layer.rows, few["ROWS"]), *layer.image, **few, LAST=last,
+            PROGRAMS=_PROGRAMS, num_warps=min(8, max(1, layer.wide**2 // 1024)),
         )  # fmt: skip
         self._convolve(2 * t + 1)
-        # C1[t] has served: what the step adds to the drive's gradient takes its place.
         pixel.inhibit_backward[(self.programs,)](
-            dh1, dc, h1, c1, h2, dh2, layer.constants, units,
-            dc, dh2, c1, self.constants, *parts, **layer._blocks(),
+            c2, dc, h1, c1, h2, layer.constants, units,
+            dc, c2, self.constants, *parts, **layer._blocks(),
         )  # fmt: skip
         if 2 * t < kept.skipped:
             return
         self._convolve(2 * t)
         pixel.gate_backward[(self.programs,)](
-            dc, h2, dh2, layer.u1, self.u1_t, layer.constants, units,
-            dh2, self.largest, self.constants, self.u1, *parts, **blocks,
+            dc, h2, given, g2, c2, c1, layer.u1, self.u1_t, layer.constants, layer.eta(t),
+            units[1:], units, dh2, self.largest, self.constants, self.u1, *parts, *layer.image,
+            **blocks, LAST=last,
         )  # fmt: skip
 
     def images(self, like: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -313,7 +317,7 @@ class _WayBack:
             return from_planes(planes, self.units, out)
 
         to_state = None if self.kept.skipped else collect(self.dh2.unsqueeze(0))
-        return collect(self.kept.first), to_state
+        return collect(self.kept.second), to_state
 
     def parameters(self, eta: Tensor) -> Parameters:
         """Give the gradients of the parameters."""
