@@ -8,6 +8,7 @@ from torch import nn
 from hgru_vision.analysis.psychometric import Psychometric
 from hgru_vision.analysis.psychophysics import (
     Score,
+    can_be_fitted,
     fit_scores,
     read_scores,
     score_two_alternatives,
@@ -114,6 +115,14 @@ def test_fits_fall_with_spacing_and_rise_with_length(along, levels, truth):
     assert fit.curve.threshold == pytest.approx(truth, rel=0.02)
     assert fit.curve.falling == (along == "spacing")
     assert fit_scores(scores, along=along, shape="logistic", largest_lapse=0).curve.lapse == 0
+
+
+def test_what_can_be_fitted():
+    three = [score(spacing=spacing) for spacing in (0.3, 0.4, 0.5)]
+    assert can_be_fitted(three)
+    assert not can_be_fitted(three[:2])
+    assert not can_be_fitted(three, along="length")
+    assert not can_be_fitted([*three, score(trials=None)])
 
 
 def test_a_fit_is_of_one_observer_and_one_length_with_known_trials():

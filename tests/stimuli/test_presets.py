@@ -33,9 +33,9 @@ def test_images_are_the_ones_they_have_always_been(name):
     assert digest(images(preset(name), 0, np.arange(16))) == GOLDEN[name]
 
 
-def test_eight_processes_in_any_order_draw_the_same_images():
+def test_processes_in_any_order_draw_the_same_images():
     order = np.random.default_rng(0).permutation(16)
-    with ProcessPoolExecutor(8, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as pool:
         for name in PRESETS:
             draw = partial(images, preset(name), 0, threads=1)
             drawn = np.concatenate(list(pool.map(draw, [[int(index)] for index in order])))

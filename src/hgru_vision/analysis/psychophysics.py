@@ -16,11 +16,9 @@ Lines that begin with ``#`` are comments. No scores of people come with this pac
 
 import csv
 import io
-import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,7 +26,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from hgru_vision.analysis.psychometric import PsychometricFit, Shape, fit_psychometric
+from hgru_vision.analysis.psychometric import (
+    LEAST_LEVELS,
+    PsychometricFit,
+    Shape,
+    fit_psychometric,
+)
+from hgru_vision.analysis.tables import read_table
 from hgru_vision.data.contours import SyntheticContours
 from hgru_vision.intervals import wilson_interval
 from hgru_vision.training.evaluate import evaluate
@@ -38,6 +42,7 @@ __all__ = [
     "COLUMNS",
     "Along",
     "Score",
+    "can_be_fitted",
     "fit_scores",
     "read_scores",
     "score_two_alternatives",
@@ -47,7 +52,6 @@ __all__ = [
 
 Along = Literal["spacing", "length"]
 COLUMNS = ("observer", "length", "spacing_deg", "proportion_correct", "trials")
-_OPTIONAL = ("trials",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,6 +214,12 @@ def _score(data: SyntheticContours, observer: str, proportion: float, trials: in
     )
 
 
+def can_be_fitted(scores: Sequence[Score], along: Along = "spacing") -> bool:
+    """Tell whether scores of one curve have known trials and enough levels for `fit_scores`."""
+    known = all(score.trials is not None for score in scores)
+    return known and len({getattr(score, along) for score in scores}) >= LEAST_LEVELS
+
+
 def fit_scores(
     scores: Sequence[Score],
     *,
@@ -296,75 +306,21 @@ def read_scores(path: str | os.PathLike[str]) -> list[Score]:
     >>> read_scores(file) == made_up
     True
     """
-    path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8-sig")  # spreadsheets put a mark in front
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not text in UTF-8 ({error}); save it as CSV") from error
-    lines = [
-        (number, next(csv.reader([line])))
-        for number, line in enumerate(text.splitlines(), 1)
-        if line.strip() and not line.startswith("#")
-    ]
-    if not lines:
-        raise ValueError(f"{path}: empty; the first line names the columns: {', '.join(COLUMNS)}")
-    (number, header), *rows = lines
-    header = [name.strip() for name in header]
-    _check_header(header, f"{path}, line {number}")
-    if not rows:
-        raise ValueError(f"{path}: no scores below the header in line {number}")
-    scores: dict[tuple[str, int, float], tuple[int, Score]] = {}
-    for number, cells in rows:
-        score = _parse(cells, header, f"{path}, line {number}")
+    scores: dict[tuple[str, int, float], tuple[str, Score]] = {}
+    for row in read_table(path, COLUMNS, optional=("trials",), rows="scores"):
+        score = Score(
+            observer=row.name("observer"),
+            length=row.whole("length"),
+            spacing=row.number("spacing_deg"),
+            proportion=row.number("proportion_correct", high=1),
+            trials=row.whole("trials") if row.cells.get("trials") else None,
+        )
         key = score.observer, score.length, score.spacing
         if key in scores:
+            before = scores[key][0].rpartition(", ")[2]  # of the same file: its line alone
             raise ValueError(
-                f"{path}, line {number}: {score.observer!r} at length {score.length}, spacing "
-                f"{score.spacing:g} is already in line {scores[key][0]}"
+                f"{row.place}: {score.observer!r} at length {score.length}, spacing "
+                f"{score.spacing:g} is already in {before}"
             )
-        scores[key] = number, score
+        scores[key] = row.place, score
     return [score for _, score in scores.values()]
-
-
-def _check_header(header: list[str], place: str) -> None:
-    for name in header:
-        if name not in COLUMNS:
-            near = get_close_matches(name, COLUMNS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(COLUMNS)}"
-            raise ValueError(f"{place}: no column is called {name!r}; {hint}")
-        if header.count(name) > 1:
-            raise ValueError(f"{place}: column {name!r} is there twice")
-    for name in COLUMNS:
-        if name not in header and name not in _OPTIONAL:
-            raise ValueError(f"{place}: column {name!r} is missing; it has {', '.join(header)}")
-
-
-def _parse(cells: list[str], header: list[str], place: str) -> Score:
-    if len(cells) != len(header):
-        raise ValueError(f"{place}: {len(cells)} cells, the header has {len(header)}")
-    row = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
-    if not row["observer"]:
-        raise ValueError(f"{place}, column observer: empty; a name is wanted")
-    trials = row.get("trials", "")
-    return Score(
-        observer=row["observer"],
-        length=int(_number(row, "length", place, 1, math.inf, whole=True)),
-        spacing=_number(row, "spacing_deg", place, 0, math.inf),
-        proportion=_number(row, "proportion_correct", place, 0, 1),
-        trials=int(_number(row, "trials", place, 1, math.inf, whole=True)) if trials else None,
-    )
-
-
-def _number(
-    row: dict[str, str], column: str, place: str, low: float, high: float, *, whole: bool = False
-) -> float:
-    text = row[column]
-    try:
-        value = int(text) if whole else float(text)
-    except ValueError:
-        value = math.nan
-    if not low <= value <= high or math.isinf(value):
-        kind = "whole number" if whole else "number"
-        wanted = f"{low:g} or more" if high == math.inf else f"from {low:g} to {high:g}"
-        raise ValueError(f"{place}, column {column}: {text!r}; a {kind}, {wanted}, is wanted")
-    return value

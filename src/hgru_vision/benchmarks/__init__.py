@@ -11,6 +11,7 @@ from rich.console import Console
 
 SUITES = {
     "pathfinder": "drawing Pathfinder images, by preset and number of threads",
+    "contours": "drawing synthetic contours: ours against plain numpy",
     "hgru": "the hGRU, on the GPU if there is one: ours against plain PyTorch",
 }
 

@@ -16,6 +16,6 @@ def bench(suite: Annotated[str, tyro.conf.Positional] = "pathfinder") -> None:
     Parameters
     ----------
     suite
-        pathfinder or hgru.
+        pathfinder, contours or hgru.
     """
     run(suite, Console())

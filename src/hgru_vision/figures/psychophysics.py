@@ -8,8 +8,8 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hgru_vision.analysis.psychometric import LEAST_LEVELS, Shape
-from hgru_vision.analysis.psychophysics import Along, Score, fit_scores
+from hgru_vision.analysis.psychometric import Shape
+from hgru_vision.analysis.psychophysics import Along, Score, can_be_fitted, fit_scores
 from hgru_vision.figures.style import (
     NothingToDraw,
     accuracy_axis,
@@ -106,7 +106,7 @@ def _draw(
     ends = np.array([score.interval or (score.proportion, score.proportion) for score in scores])
     colour, shape = mark(number)
     line = "--" if person else "-"
-    if fit is not None and _can_be_fitted(scores, along):
+    if fit is not None and can_be_fitted(scores, along):
         curve = fit_scores(scores, along=along, shape=fit).curve
         smooth = np.linspace(level[0], level[-1], 101)
         axes.plot(smooth, curve(smooth), color=colour, linestyle=line)
@@ -122,8 +122,3 @@ def _draw(
         elinewidth=0.8,
     )
     return drawn.lines[0]
-
-
-def _can_be_fitted(scores: Sequence[Score], along: Along) -> bool:
-    known = all(score.trials is not None for score in scores)
-    return known and len({getattr(score, along) for score in scores}) >= LEAST_LEVELS

@@ -96,10 +96,10 @@ class AuditReport:
         }
         return json.dumps(report, indent=2)
 
-    def table(self) -> Table:
+    def table(self, title: str = "Label read without following a path") -> Table:
         """Give the rows as a table for the terminal, the best in bold."""
         table = Table(
-            title="Label read without following a path",
+            title=title,
             caption=f"{len(self.label):,} images, {self.folds}-fold cross-validation; "
             f"chance {self.chance:.1%}",
         )

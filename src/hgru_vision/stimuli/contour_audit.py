@@ -60,7 +60,7 @@ def contour_features(config: ContourConfig, seed: int, indices: npt.ArrayLike) -
 
 
 def audit_contours(
-    config: ContourConfig, seed: int = 0, count: int = 20_000, folds: int = 5
+    config: ContourConfig, seed: int = 0, count: int = 20_000, folds: int = 5, first: int = 0
 ) -> AuditReport:
     """Measure how well the label can be read from each set of features, cross-validated.
 
@@ -74,6 +74,8 @@ def audit_contours(
         Images, an even number.
     folds
         Number of folds, 2 or more.
+    first
+        Number of the first image.
 
     Returns
     -------
@@ -90,7 +92,7 @@ def audit_contours(
         raise ValueError(f"folds must be 2 or more, got {folds}")
     if count < 2 * folds or count % 2:
         raise ValueError(f"count must be even and at least {2 * folds}, got {count}")
-    indices = np.arange(count)
+    indices = first + np.arange(count)
     label = contours.labels(config, seed, indices)
     fold = stratified_folds(label, folds, np.random.default_rng(seed))
     found: list[tuple[AuditRow, Floats]] = []

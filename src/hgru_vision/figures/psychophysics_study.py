@@ -1,0 +1,174 @@
+"""The contour study in one figure: accuracy against relative spacing, and published neighbours.
+
+The neighbours are measurements of other things (gain of neurons, path angle), with other stimuli.
+They are drawn on axes of their own, under their own names, and never over the network's accuracy.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hgru_vision.analysis.psychometric import Shape
+from hgru_vision.analysis.psychophysics import Score, can_be_fitted, fit_scores
+from hgru_vision.analysis.psychophysics_neighbours import PathAngle, Points, V1Gain
+from hgru_vision.analysis.psychophysics_study import pooled
+from hgru_vision.figures.style import (
+    LIGHT,
+    WIDTH,
+    NothingToDraw,
+    accuracy_axis,
+    footnote,
+    mark,
+    new_figure,
+    style,
+)
+from hgru_vision.papers import linsley2018
+
+COLUMNS = 3
+UNSHEARED = linsley2018.GRID_CELL * math.sqrt(2)  # degrees
+
+
+def contour_study_figure(
+    scores: Sequence[Score],
+    *,
+    fit: Shape | None = "weibull",
+    unsheared: float = UNSHEARED,
+    v1_gain: V1Gain | None = None,
+    path_angle: PathAngle | None = None,
+) -> Figure:
+    """Draw accuracy against relative spacing, a curve for each length, a panel for each observer.
+
+    Bars are 95 % Wilson intervals over all answers of a condition; where it has several runs, each
+    is a dot besides.
+
+    Parameters
+    ----------
+    scores
+        See `scores_of_rows`, `score_two_alternatives` and `read_scores`.
+    fit
+        Shape of the psychometric functions; None joins the points. Curves of fewer than three
+        spacings, or of unknown numbers of trials, are joined in any case.
+    unsheared
+        Spacing in degrees that counts as 1: of the paper's grid without shear, if not given.
+    v1_gain
+        Draw the gain of neurons in macaque V1 in panels of its own; see `read_v1_gain`.
+    path_angle
+        Draw people's answers against path angle in a panel of its own; see `read_path_angle`.
+
+    Examples
+    --------
+    >>> scores = [Score(observer="hgru", length=9, spacing=x, proportion=1 - x, trials=50)
+    ...           for x in (0.27, 0.35, 0.47)]
+    >>> [axes.get_title("left") for axes in contour_study_figure(scores).axes]
+    ['hgru']
+    """
+    if not scores:
+        raise NothingToDraw("there are no scores to draw")
+    observers = list(dict.fromkeys(score.observer for score in scores))
+    lengths = sorted({score.length for score in scores})
+    neighbours = (2 if v1_gain else 0) + (1 if path_angle else 0)
+    number = len(observers) + neighbours
+    columns = 2 if number == 4 else min(COLUMNS, number)
+    rows = math.ceil(number / columns)
+    with style():
+        figure = new_figure(height=0.3 + 2.4 * rows, width=WIDTH if columns > 1 else 3.4)
+        grid = figure.subplots(rows, columns, squeeze=False)
+        for axes in grid.flat[number:]:
+            axes.remove()
+        panels = iter(grid.flat)
+        for observer in observers:
+            own = [score for score in scores if score.observer == observer]
+            _accuracies(next(panels), observer, own, lengths, fit, unsheared)
+        if v1_gain:
+            distance, length = v1_gain.by_distance, v1_gain.by_length
+            _gain(next(panels), distance, "relative distance of bars")
+            _gain(next(panels), length, "bars in the contour")
+        if path_angle:
+            _angles(next(panels), path_angle)
+        if neighbours:
+            footnote(
+                figure,
+                "Gain: Li, Piech and Gilbert (2006), neurons, not answers. Path angle: Field, "
+                "Hayes and Hess (1993), other stimuli.\nBoth digitised from figures; neither is "
+                "the experiment of Li and Gilbert (2002).",
+            )
+    return figure
+
+
+def _accuracies(
+    axes: Axes,
+    observer: str,
+    scores: Sequence[Score],
+    lengths: Sequence[int],
+    fit: Shape | None,
+    unsheared: float,
+) -> None:
+    for number, length in enumerate(lengths):
+        runs = [score for score in scores if score.length == length]
+        if not runs:
+            continue
+        colour, shape = mark(number)
+        points = sorted(pooled(runs), key=lambda score: score.spacing)
+        level = np.array([score.spacing for score in points]) / unsheared
+        share = np.array([score.proportion for score in points])
+        ends = np.array([s.interval or (s.proportion, s.proportion) for s in points])
+        line = "-"
+        if fit is not None and can_be_fitted(points):
+            curve = fit_scores(points, shape=fit).curve
+            smooth = np.linspace(level[0], level[-1], 101)
+            axes.plot(smooth, curve(smooth * unsheared), color=colour)
+            line = "none"
+        axes.errorbar(
+            level,
+            share,
+            yerr=np.abs(ends - share[:, None]).T,
+            color=colour,
+            marker=shape,
+            linestyle=line,
+            elinewidth=0.8,
+            label=f"{length} paddles",
+        )
+        if len(runs) > len(points):
+            places = [score.spacing / unsheared for score in runs]
+            shares = [score.proportion for score in runs]
+            axes.plot(places, shares, ".", color=colour, markersize=2.5, alpha=0.6)
+    accuracy_axis(axes)
+    axes.set(title=observer, xlabel="relative spacing of paddles", ylabel="correct")
+    _legend(axes)
+
+
+def _gain(axes: Axes, series: dict[str, Points], against: str) -> None:
+    for number, (monkey, points) in enumerate(series.items()):
+        _line(axes, points, number, f"monkey {monkey}")
+    axes.axhline(1, color=LIGHT, zorder=1)
+    axes.set(title="Macaque V1: neural gain", xlabel=against, ylabel="contour-related gain")
+    _legend(axes)
+
+
+def _angles(axes: Axes, people: PathAngle) -> None:
+    for number, ((observer, seconds), points) in enumerate(people.by_observer.items()):
+        _line(axes, points, number, f"{observer}, {seconds:g} s")
+    accuracy_axis(axes)
+    axes.set(
+        title="People: path angle",
+        xlabel="angle of the path (degrees)",
+        ylabel="proportion correct",
+    )
+    _legend(axes)
+
+
+def _legend(axes: Axes) -> None:
+    """Put a legend where fewest points are; the line at chance does not run through it."""
+    axes.legend(loc="best", frameon=True, framealpha=1, edgecolor="none", borderpad=0.2)
+
+
+def _line(axes: Axes, points: Points, number: int, label: str) -> None:
+    """Draw a neighbour: open marks and broken lines, unlike any network."""
+    colour, shape = mark(number)
+    x, y = zip(*points, strict=True)
+    axes.plot(
+        x, y, linestyle="--", marker=shape, color=colour, markerfacecolor="white", label=label
+    )

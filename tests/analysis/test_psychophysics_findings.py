@@ -1,0 +1,194 @@
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from hgru_vision.analysis import psychophysics_findings
+from hgru_vision.analysis.psychometric import Psychometric
+from hgru_vision.analysis.psychophysics import Score
+from hgru_vision.analysis.psychophysics_findings import (
+    at_chance_when_wide,
+    falls_with_spacing,
+    findings,
+    findings_table,
+    rises_with_length,
+)
+
+SPACINGS = (0.27, 0.29, 0.32, 0.35, 0.39, 0.43, 0.47)
+LENGTHS = (5, 9, 14, 17)
+HUMAN = Psychometric(threshold=0.4, slope=5.0, lapse=0.02, falling=True)
+
+
+def observer(accuracy, trials=400, seed=0, spacings=SPACINGS, lengths=LENGTHS, runs=1, spread=0.0):
+    """Answer at random, right with probability `accuracy(length, spacing)`.
+
+    Runs of a condition differ by a normal of standard deviation `spread`.
+    """
+    random = np.random.default_rng(seed)
+    scores = []
+    for length in lengths:
+        for spacing in spacings:
+            for _ in range(runs):
+                share = np.clip(accuracy(length, spacing) + spread * random.normal(), 0, 1)
+                proportion = random.binomial(trials, share) / trials
+                scores.append(
+                    Score(
+                        observer="made up",
+                        length=length,
+                        spacing=spacing,
+                        proportion=proportion,
+                        trials=trials,
+                    )
+                )
+    return scores
+
+
+def like_people(length, spacing):
+    """Falls with spacing to chance, later for longer contours."""
+    return float(HUMAN(spacing - 0.01 * (length - 9)))
+
+
+def flat(length, spacing):
+    return 0.8
+
+
+def upside_down(length, spacing):
+    return 1.5 - like_people(length, spacing)
+
+
+def with_a_bump(length, spacing):
+    return like_people(length, spacing) + (0.2 if 0.38 < spacing < 0.4 else 0.0)
+
+
+def test_an_observer_like_people_has_both_trends():
+    fall, rise, wide = findings(observer(like_people))
+    assert fall.verdict == rise.verdict == "holds"
+    assert fall.claim == "accuracy falls with spacing"
+    assert fall.statistics["trend_z"] < -10 < 10 < rise.statistics["trend_z"]
+    assert fall.statistics["departure_p"] > 0.05
+    assert fall.reason.startswith("p < 1e-12; from end to end -")
+    assert fall.statistics["change_low"] < fall.statistics["change"] < -0.2
+    assert wide.verdict == "undecided"
+    assert wide.reason == "no condition is as wide; the widest is 0.47 degrees"
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "reason"),
+    [
+        (flat, "it changes by less than 5%"),
+        (upside_down, "it {wrong} in places"),
+        (with_a_bump, "it {wrong} in places"),
+    ],
+)
+def test_observers_that_do_not_fall_with_spacing(accuracy, reason):
+    found = falls_with_spacing(observer(accuracy))
+    assert found.verdict == "fails"
+    assert found.reason.startswith(reason.format(wrong="rises"))
+
+
+def test_observers_that_do_not_rise_with_length():
+    found = rises_with_length(observer(flat))
+    assert (found.verdict, found.reason[:27]) == ("fails", "it changes by less than 5%;")
+    found = rises_with_length(observer(upside_down))
+    assert (found.verdict, found.reason[:20]) == ("fails", "it falls in places (")
+
+
+def test_a_weak_trend_the_other_way_is_no_departure_and_yet_fails():
+    """Each curve rises too little to be told from a flat one; all together do not."""
+    scores = [
+        Score(observer="a", length=length, spacing=spacing, proportion=0.5 + lift, trials=200)
+        for length in LENGTHS
+        for spacing, lift in ((0.3, 0.0), (0.4, 0.04))
+    ]
+    found = falls_with_spacing(scores, alpha=0.08)
+    assert found.statistics["trend_p"] > 0.92
+    assert found.verdict == "fails"
+
+
+def test_few_trials_decide_nothing():
+    found = falls_with_spacing(observer(flat, trials=10))
+    assert found.verdict == "undecided"
+    assert "yet none excluded" in found.reason
+
+
+def test_one_spacing_or_one_length_decides_nothing():
+    found = falls_with_spacing(observer(flat, spacings=(0.3,)))
+    assert (found.verdict, found.statistics) == ("undecided", {})
+    assert found.reason == "no length has scores at two spacings or more"
+    found = rises_with_length(observer(flat, lengths=(9,)))
+    assert found.reason == "no spacing has scores at two lengths or more"
+
+
+def test_perfect_scores_do_not_change():
+    found = falls_with_spacing(observer(lambda length, spacing: 1.0))
+    assert found.verdict == "fails"
+    assert found.statistics["trend_z"] == 0
+    assert found.statistics["departure_p"] == 1
+
+
+def test_what_repeated_runs_differ_by_is_allowed_for():
+    """Noise of training looks like a rise where a condition has one run, not where it has 5."""
+    once = observer(like_people, trials=10_000, spread=0.03, seed=1)
+    again = observer(like_people, trials=10_000, spread=0.03, seed=1, runs=5)
+    assert falls_with_spacing(once).verdict == "fails"
+    found = falls_with_spacing(again)
+    assert found.statistics["dispersion"] > 10
+    assert found.verdict == "holds"
+
+
+def test_errors_are_as_rare_as_asked_for(monkeypatch):
+    """Flat curves are seldom said to rise or to fall, and those that fall never to rise."""
+    monkeypatch.setattr(psychophysics_findings, "REPETITIONS", 200)
+    seeds = range(40)
+    found = [falls_with_spacing(observer(flat, trials=100, seed=seed)) for seed in seeds]
+    assert sum(each.statistics["departure_p"] < 0.05 for each in found) <= 7  # 2 are expected
+    assert sum(each.verdict == "holds" for each in found) <= 7
+    found = [falls_with_spacing(observer(like_people, trials=100, seed=seed)) for seed in seeds]
+    assert all(each.verdict == "holds" for each in found)
+
+
+WIDE = (1.8, 2.0, 2.4)
+
+
+@pytest.mark.parametrize(
+    ("share", "trials", "verdict"),
+    [(0.5, 2000, "holds"), (0.51, 2000, "holds"), (0.7, 200, "fails"), (0.5, 20, "undecided")],
+)
+def test_chance_at_the_widest(share, trials, verdict):
+    def accuracy(length, spacing):
+        return share if spacing >= 2 else 0.9
+
+    found = at_chance_when_wide(observer(accuracy, trials, spacings=WIDE, lengths=(9,)))
+    assert found.verdict == verdict
+    assert found.statistics["trials"] == 2 * trials
+    low, high = found.statistics["low"], found.statistics["high"]
+    assert low < found.statistics["accuracy"] < high
+    assert f"{low:.1%} to {high:.1%}" in found.reason
+
+
+def test_where_chance_begins_can_be_chosen():
+    scores = observer(like_people, spacings=(0.3, 0.9), trials=4000)
+    assert at_chance_when_wide(scores, beyond=0.8).verdict == "holds"
+    assert at_chance_when_wide(scores, beyond=0.8).claim == "at chance from 0.8 degrees on"
+    assert at_chance_when_wide(scores, beyond=0.2).verdict == "fails"
+
+
+def test_a_table_has_the_findings_of_each_observer():
+    second = [Score(observer="other", length=9, spacing=x, proportion=0.8, trials=9) for x in WIDE]
+    out = io.StringIO()
+    Console(file=out, width=160).print(findings_table([*observer(like_people), *second]))
+    assert out.getvalue().count("made up") == out.getvalue().count("other") == 3
+    assert out.getvalue().count("holds") == 2
+
+
+@pytest.mark.parametrize("judge", [falls_with_spacing, rises_with_length, at_chance_when_wide])
+def test_scores_that_cannot_be_judged_are_refused(judge):
+    known = Score(observer="a", length=9, spacing=0.3, proportion=0.8, trials=10)
+    with pytest.raises(ValueError, match="there are no scores to judge"):
+        judge([])
+    with pytest.raises(ValueError, match="a finding is of one observer; got a, b"):
+        judge([known, Score(observer="b", length=9, spacing=0.3, proportion=0.8, trials=10)])
+    message = r"trials of 'a' at length 9, spacing 0\.4 is not known, so that no test"
+    with pytest.raises(ValueError, match=message):
+        judge([known, Score(observer="a", length=9, spacing=0.4, proportion=0.8)])

@@ -1,0 +1,29 @@
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from hgru_vision.benchmarks import WrongResultError, contours, run
+
+
+def test_it_prints_a_table(monkeypatch):
+    monkeypatch.setattr(contours, "SECONDS", 0.01)
+    monkeypatch.setattr(contours, "CHECKED", 18)
+    out = io.StringIO()
+    run("contours", Console(file=out, width=120))
+    assert "x numpy" in out.getvalue()
+    assert out.getvalue().count("256") == out.getvalue().count("150") == 2
+
+
+def test_no_speed_is_printed_for_wrong_images(monkeypatch):
+    def shifted(config, seed, indices, threads=None):
+        return contours.images_in_numpy(config, seed, np.asarray(indices) + 1)
+
+    monkeypatch.setattr(contours, "images", shifted)
+    monkeypatch.setattr(contours, "CHECKED", 9)
+    out = io.StringIO()
+    message = "contours of length 5 at 256 pixels differ from those that plain numpy draws"
+    with pytest.raises(WrongResultError, match=message):
+        run("contours", Console(file=out))
+    assert out.getvalue() == ""
