@@ -3,13 +3,16 @@
 import hashlib
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
+from scipy.io import savemat
 
 from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.sweeps.ledger import LedgerRow
-from hgru_vision.training.config import RunConfig, Source, Stage
+from hgru_vision.training.config import DatasetName, RunConfig, Source, Stage
 from hgru_vision.training.result import Point, Result, area_under_curve
 
 ROOT = Path(__file__).parents[1]
@@ -47,6 +50,44 @@ def row():
     return ledger_row
 
 
+@pytest.fixture(scope="session")
+def measured():
+    """Give a function that makes rows of `hgru generalise` that nobody measured."""
+    return generalisation_row
+
+
+def generalisation_row(
+    axis: str, value: int | str, correct: int = 90, n: int = 100, network: str = "hgru.x"
+) -> Any:
+    """Make a row of a network that was trained on paths of 14 paddles."""
+    from hgru_vision.analysis.conditions import Condition  # which imports numba and torch
+    from hgru_vision.analysis.generalisation import Row
+
+    task = Source(length=14)
+    length = value if axis == "length" else 14
+    preset = value if axis in ("preset", "probe") else "paper"
+    condition = Condition(
+        axis=axis,
+        value=value,
+        source=Source(preset=preset, length=length),
+        timesteps=value if axis == "steps" else None,
+    )
+    return Row(
+        network=network,
+        weights=hashlib.sha256(network.encode()).hexdigest()[:16],
+        trained=task,
+        condition=condition,
+        images=100,
+        seed=0,
+        n=n,
+        correct=correct,
+        device="synthetic device",
+        versions={},
+        commit=None,
+        written="2026-01-01T00:00:00+00:00",
+    )
+
+
 def ledger_row(
     model: str = "hgru",
     length: int = 14,
@@ -54,6 +95,7 @@ def ledger_row(
     accuracy: float | None = 0.9,
     *,
     recipe: str = "synthetic",
+    dataset: DatasetName = "pathfinder",
     preset: str = "paper",
     changes: dict | None = None,
     path: str | None = None,
@@ -64,7 +106,7 @@ def ledger_row(
     **config,
 ) -> LedgerRow:
     """Make a ledger row that no training made: its accuracies rise in a straight line."""
-    source = Source(preset=preset, length=length, changes=changes or {}, path=path)
+    source = Source(dataset=dataset, preset=preset, length=length, changes=changes or {}, path=path)
     legs = tuple(Stage(sources=(source,), images=640_000 // stages) for _ in range(stages))
     rise = np.linspace(0.5, accuracy or 0.5, points) if points else np.empty(0)
     curve = tuple(
@@ -105,3 +147,58 @@ def ledger_row(
         recipe=recipe, model=model, options=options or {}, stages=legs, seed=seed, **config
     )
     return LedgerRow(config=run, result=result, written="2026-01-01T00:00:00+00:00")
+
+
+def write_bsds(
+    root: Path,
+    layout: str = "compact",
+    split: str = "train",
+    shapes: tuple[tuple[int, int], ...] = ((24, 36), (36, 24), (24, 36)),
+) -> Path:
+    """Write a small data set as BSDS500's: pictures 100, 101, ... with 2, 3, ... annotators.
+
+    Left and right halves differ; annotator k marks the column k pixels beside the middle.
+    """
+    for folder in (root / "images" / split, root / "groundTruth" / split):
+        folder.mkdir(parents=True)
+    names, maps = [str(100 + number) for number in range(len(shapes))], []
+    for number, (name, (height, width)) in enumerate(zip(names, shapes, strict=True)):
+        image = np.zeros((height, width, 3), np.uint8)
+        image[:, width // 2 :] = 200
+        Image.fromarray(image).save(root / "images" / split / f"{name}.jpg", quality=95)
+        people = np.zeros((number % 3 + 2, height, width), np.uint8)
+        for person, each in enumerate(people):
+            each[:, width // 2 + person] = 1
+        maps.append(people)
+        cells = np.empty((1, len(people)), object)
+        for person, each in enumerate(people):
+            cells[0, person] = {"Segmentation": each.astype(np.uint16), "Boundaries": each}
+        if layout == "matlab":
+            savemat(root / "groundTruth" / split / f"{name}.mat", {"groundTruth": cells})
+    if layout == "compact":
+        (root / "groundTruth" / split).rmdir()
+        counts = np.array([len(people) for people in maps])
+        packed = [np.packbits(people.reshape(len(people), -1), axis=1) for people in maps]
+        np.savez(
+            root / f"gt_{split}.npz",
+            ids=np.array(names),
+            shapes=np.array(shapes),
+            n_annot=counts,
+            start=np.cumsum(counts) - counts,
+            packed=np.concatenate(packed),
+        )
+    return root
+
+
+@pytest.fixture(name="write_bsds", scope="session")
+def write_bsds_function() -> Any:
+    return write_bsds
+
+
+@pytest.fixture(scope="session")
+def natural(tmp_path_factory) -> Path:
+    """Give the folder of a data set as BSDS500: three pictures of 40x48 pixels in each split."""
+    root = tmp_path_factory.mktemp("natural")
+    for split in ("train", "val", "test"):
+        write_bsds(root, split=split, shapes=((40, 48), (48, 40), (40, 48)))
+    return root

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
-from scipy.io import savemat
 
 
 class FakeSource:
@@ -79,49 +77,3 @@ def fake_source() -> type[FakeSource]:
 @pytest.fixture(name="tree", scope="session")
 def tree_function() -> Any:
     return tree
-
-
-def write_bsds(
-    root: Path,
-    layout: str = "compact",
-    split: str = "train",
-    shapes: tuple[tuple[int, int], ...] = ((24, 36), (36, 24), (24, 36)),
-) -> Path:
-    """Write a small data set as BSDS500's: pictures 100, 101, ... with 2, 3, ... annotators.
-
-    Left and right halves differ; annotator k marks the column k pixels beside the middle.
-    """
-    for folder in (root / "images" / split, root / "groundTruth" / split):
-        folder.mkdir(parents=True)
-    names, maps = [str(100 + number) for number in range(len(shapes))], []
-    for number, (name, (height, width)) in enumerate(zip(names, shapes, strict=True)):
-        image = np.zeros((height, width, 3), np.uint8)
-        image[:, width // 2 :] = 200
-        Image.fromarray(image).save(root / "images" / split / f"{name}.jpg", quality=95)
-        people = np.zeros((number % 3 + 2, height, width), np.uint8)
-        for person, each in enumerate(people):
-            each[:, width // 2 + person] = 1
-        maps.append(people)
-        cells = np.empty((1, len(people)), object)
-        for person, each in enumerate(people):
-            cells[0, person] = {"Segmentation": each.astype(np.uint16), "Boundaries": each}
-        if layout == "matlab":
-            savemat(root / "groundTruth" / split / f"{name}.mat", {"groundTruth": cells})
-    if layout == "compact":
-        (root / "groundTruth" / split).rmdir()
-        counts = np.array([len(people) for people in maps])
-        packed = [np.packbits(people.reshape(len(people), -1), axis=1) for people in maps]
-        np.savez(
-            root / f"gt_{split}.npz",
-            ids=np.array(names),
-            shapes=np.array(shapes),
-            n_annot=counts,
-            start=np.cumsum(counts) - counts,
-            packed=np.concatenate(packed),
-        )
-    return root
-
-
-@pytest.fixture(name="write_bsds", scope="session")
-def write_bsds_function() -> Any:
-    return write_bsds

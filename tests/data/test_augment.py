@@ -89,3 +89,23 @@ def test_what_cannot_be_done_is_refused():
         Augmentation(crop=0)
     with pytest.raises(ValueError, match="rotation must be from 0 to 180 degrees; got -30"):
         Augmentation(rotation=-30)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_fast_way_takes_the_same_square(seed):
+    draw = np.random.default_rng(100 + seed)
+    image = draw.integers(0, 256, (45, 60, 3), dtype=np.uint8)
+    target = draw.integers(0, 3, (45, 60), dtype=np.uint8)
+    for rotation in (0, 30, 180):
+        settings = Augmentation(crop=40, rotation=rotation)
+        placement = settings.place(45, 60, np.random.default_rng(seed))
+        slow = settings.apply(
+            torch.from_numpy(image.transpose(2, 0, 1).copy()).float(),
+            torch.from_numpy(target).float()[None],
+            np.random.default_rng(seed),
+        )
+        fast = placement.sample_image(image, 40)
+        assert fast.shape == (3, 40, 40) and fast.dtype == np.uint8
+        assert np.abs(fast - slow[0].numpy()).max() <= 1.6  # a byte's rounding, and 256ths
+        same = placement.sample_target(target, 40) == slow[1][0].numpy()
+        assert same.mean() > 0.999  # but for places midway between two pixels

@@ -21,7 +21,7 @@ from hgru_vision.data.readers import open_dataset
     [
         ("npy", "each step"),
         pytest.param("parquet", "each step", marks=pytest.mark.slow),
-        ("png", "each step"),
+        pytest.param("png", "each step", marks=pytest.mark.slow),
         *((format, "random moments") for format in ("npy", "parquet", "png")),
     ],
 )

@@ -5,10 +5,17 @@ import torch
 from safetensors.torch import load, save
 
 from hgru_vision.models import create_model, list_models
-from hgru_vision.models.catalogue import CATALOGUE
+from hgru_vision.models.catalogue import NETWORKS
 
 SIZES = [(32, 32), (33, 47)]
 LARGE_SIZES = [(64, 32), (97, 160), (150, 150)]
+
+# What a network is made with where its size does not matter and its own takes seconds.
+SMALLER = {"contour_hgru": {"kernel_size": 5, "timesteps": 3}}
+
+
+def make(name, **keywords):
+    return create_model(name, **(SMALLER.get(name, {}) | keywords))
 
 
 def images(count, height=32, width=32):
@@ -22,7 +29,7 @@ def name(request):
 
 @pytest.fixture(scope="module")
 def network(name):
-    return create_model(name)
+    return make(name)
 
 
 @pytest.fixture
@@ -43,8 +50,9 @@ def assert_every_parameter_learns(network, output):
     network.zero_grad()
 
 
-def test_parameters_are_those_of_the_arithmetic(name, network):
-    assert sum(p.numel() for p in network.parameters()) == CATALOGUE[name].parameters
+def test_parameters_are_those_of_the_arithmetic(name):
+    network = create_model(name)
+    assert sum(p.numel() for p in network.parameters()) == NETWORKS[name].parameters
     assert all(p.requires_grad and p.device.type == "cpu" for p in network.parameters())
 
 
@@ -55,7 +63,7 @@ def test_two_logits_and_a_finite_gradient_for_every_parameter(network):
 
 
 def test_two_logits_a_pixel(name):
-    network = create_model(name, head="pixels")
+    network = make(name, head="pixels")
     output = network(images(2, 33, 47))
     assert output.shape == (2, 2, 33, 47)
     assert_every_parameter_learns(network, output)
@@ -79,14 +87,14 @@ def test_an_image_does_not_see_the_others_of_its_batch(evaluated):
 
 def test_what_is_saved_and_loaded_gives_the_same_output(name, evaluated):
     before = torch.get_rng_state()
-    other = create_model(name, seed=1).eval()
+    other = make(name, seed=1).eval()
     assert torch.equal(torch.get_rng_state(), before)
     assert not torch.equal(other(images(2)), evaluated(images(2)))
     other.load_state_dict(load(save(evaluated.state_dict())))
     assert torch.equal(other(images(2)), evaluated(images(2)))
 
 
-@pytest.mark.parametrize("shape", [(1, 32, 32), (2, 3, 32, 32), (0, 1, 32, 32), (1, 1, 0, 32)])
+@pytest.mark.parametrize("shape", [(1, 32, 32), (2, 2, 32, 32), (0, 1, 32, 32), (1, 1, 0, 32)])
 def test_what_is_no_batch_of_grey_images_is_refused(evaluated, shape):
     with pytest.raises(ValueError, match=r"images have shape .* this network takes \(B, 1, H, W\)"):
         evaluated(torch.zeros(shape))

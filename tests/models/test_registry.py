@@ -8,7 +8,7 @@ import torch
 
 import hgru_vision as hv
 from hgru_vision.models import registry
-from hgru_vision.models.catalogue import CATALOGUE
+from hgru_vision.models.catalogue import CATALOGUE, NATURAL, NETWORKS
 
 
 def test_names_are_in_natural_order():
@@ -17,7 +17,7 @@ def test_names_are_in_natural_order():
     assert names.index("resnet18") < names.index("resnet50") < names.index("resnet152")
     assert hv.list_models("hgru_?") == ["hgru_4", "hgru_6"]
     assert hv.list_models("no such model") == []
-    assert set(hv.list_models()) == set(CATALOGUE)
+    assert set(hv.list_models()) == set(NETWORKS) == set(CATALOGUE) | set(NATURAL)
 
 
 def test_the_networks_of_the_paper_are_all_there():
@@ -81,7 +81,7 @@ def test_the_seed_is_all_that_the_start_depends_on():
     assert not torch.equal(other["features.w"], first["features.w"])
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_every_function_names_its_arguments(name):
     parameters = inspect.signature(registry._builder(name)).parameters.values()
     assert {"generator", "head"} <= {parameter.name for parameter in parameters}

@@ -90,8 +90,8 @@ def test_an_unknown_recipe_gets_the_nearest():
     with pytest.raises(ValueError) as error:
         make_run("curiculum")
     assert str(error.value) == (
-        "no recipe 'curiculum'; give paper, curriculum, screen, quick or FILE.py:FUNCTION; did you "
-        "mean 'curriculum'?"
+        "no recipe 'curiculum'; give paper, curriculum, screen, quick, boundaries, contours or "
+        "FILE.py:FUNCTION; did you mean 'curriculum'?"
     )
 
 

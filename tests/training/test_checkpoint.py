@@ -69,7 +69,7 @@ def test_another_configuration_is_refused(tiny, tmp_path):
 
 def test_images_of_another_generator_are_refused(tiny, tmp_path, monkeypatch):
     save(tmp_path, tiny(), 0)
-    monkeypatch.setattr("hgru_vision.training.checkpoint.GENERATOR_VERSION", 99)
+    monkeypatch.setattr("hgru_vision.training.checkpoint.VERSIONS", {"pathfinder": 99})
     with pytest.raises(ValueError, match="images of generator version 1, this is version 99"):
         load_checkpoint(tmp_path, tiny())
 

@@ -1,3 +1,4 @@
+import hashlib
 from dataclasses import replace
 
 import pytest
@@ -83,7 +84,38 @@ def test_shares_are_equal_unless_given():
         (lambda: run(learning_rate=0), "learning_rate must be greater than 0; got 0.0"),
         (lambda: run(clip=-1), "clip must be greater than 0; got -1.0"),
         (lambda: run(warm_up=-1), "warm_up must be 0 or more; got -1"),
+        (lambda: run(cool_down=-1), "cool_down must be 0 or more; got -1"),
         (lambda: run(stuck_after=0), "stuck_after must be 1 or more; got 0"),
+        (
+            lambda: Source(dataset="contours", preset="matched"),
+            "preset is not for dataset contours; got 'matched'",
+        ),
+        (
+            lambda: Source(dataset="bsds500", path="BSR", length=9),
+            "length is not for dataset bsds500; got 9",
+        ),
+        (
+            lambda: Source(dataset="bsds500"),
+            "dataset bsds500 needs path, the folder of the data set",
+        ),
+        (
+            lambda: Source(dataset="contours", path="files"),
+            "path is not for dataset contours; got 'files'; files say themselves "
+            "what they hold: leave dataset out",
+        ),
+        (
+            lambda: Source(dataset="contours", changes={"length": 5}),
+            "length is a field of the source itself; take it out of changes",
+        ),
+        (lambda: run(balance=True), 'balance is for pixels; it needs target="segmentation"'),
+        (
+            lambda: run(start_readout=False),
+            "start_readout is given, but no start that it belongs to",
+        ),
+        (
+            lambda: run(start_sha256="0" * 64),
+            "start_sha256 is given, but no start that it belongs to",
+        ),
         (
             lambda: run(batch=64_001),
             "stages[0].images must be a batch, 64001, or more; got 64000",
@@ -103,3 +135,25 @@ def test_what_cannot_be_run_is_refused(make, message):
 def test_a_wrong_type_is_refused_at_once():
     with pytest.raises(TypeError, match="batch must be a whole number; got '32'"):
         replace(run(), batch="32")
+
+
+def test_an_unknown_dataset_is_refused():
+    message = "dataset must be one of pathfinder, contours, bsds500; got 'mnist'"
+    with pytest.raises(TypeError, match=message):
+        Source(dataset="mnist")
+
+
+def test_datasets_have_names():
+    assert Source(dataset="contours", length=5).name == "contours-5"
+    assert Source(dataset="bsds500", path="BSR").name == "bsds500"
+
+
+def test_the_hash_says_which_weights_a_run_starts_from_and_not_where_they_lie(tmp_path):
+    paths = [tmp_path / name for name in ("one.npz", "same.npz", "other.npz")]
+    for path, content in zip(paths, (b"1", b"1", b"2"), strict=True):
+        path.write_bytes(content)
+    one, same, other = (run(start=str(path)) for path in paths)
+    assert one.hash == same.hash and one.hash != other.hash and one.hash != run().hash
+    assert one.start_sha256 == hashlib.sha256(b"1").hexdigest()
+    again = RunConfig.from_json(one.to_json() | {"start": "gone.npz"})  # reads no file
+    assert again.hash == one.hash

@@ -9,9 +9,9 @@ from hgru_vision.training.config import Source, Stage
 from hgru_vision.training.data import (
     Files,
     Mixture,
+    contour_config,
     evaluation_data,
     final_data,
-    shuffled,
     training_data,
 )
 
@@ -48,16 +48,6 @@ def test_unique_images_come_again_in_another_order(tiny):
     assert epochs[0] != epochs[1] != epochs[2]
 
 
-def test_an_order_is_whole_and_its_own(tiny):
-    orders = [tuple(shuffled(np.arange(i, i + 100), 100, seed=3)) for i in (0, 100)]
-    assert all(sorted(order) == list(range(100)) for order in orders)
-    assert orders[0] != orders[1]
-    assert tuple(shuffled(np.arange(100), 100, seed=4)) != orders[0]
-    assert shuffled(np.array([7, 107, 8]), 100, seed=3).tolist() == [
-        orders[0][7], orders[1][7], orders[0][8],
-    ]  # fmt: skip
-
-
 def test_a_mixture_is_a_pure_function_of_the_item(tiny):
     stage = Stage(sources=(SMALL, LONGER), shares=(3, 1), images=4000)
     data = training_data(tiny(stages=(stage,)), 0)
@@ -87,7 +77,7 @@ def test_other_seeds_mix_otherwise(tiny):
 def test_sources_of_two_sizes_do_not_mix(tiny):
     larger = replace(SMALL, changes=SMALL.changes | {"canvas": 40})
     stage = Stage(sources=(SMALL, larger), images=400)
-    with pytest.raises(ValueError, match="its sources have 32 x 32 and 40 x 40 pixels"):
+    with pytest.raises(ValueError, match="have 32 x 32 pixels and 40 x 40 pixels"):
         training_data(tiny(stages=(stage,)), 0)
 
 
@@ -123,3 +113,62 @@ def test_files_without_masks_are_refused_for_segmentation(tiny, folder):
     config = tiny(stages=(one(Source(path=str(folder[0])), 96),), target="segmentation")
     with pytest.raises(ValueError, match="holds labels and the run's target is segmentation"):
         training_data(config, 0)
+
+
+NATURAL = {"crop": 32, "allow_partial": True}
+
+
+def natural_run(tiny, root, *, changes=NATURAL, **more):
+    source = Source(dataset="bsds500", path=str(root), changes=changes)
+    settings = {"target": "segmentation", "evaluation_images": 3, "test_images": 2} | more
+    return tiny(model="contour_vgg", options={}, stages=(one(source, 96),), **settings)
+
+
+def test_natural_images_come_in_colour(tiny, natural):
+    config = natural_run(tiny, natural)
+    parts = [training_data(config, 0), evaluation_data(config, 0), final_data(config)]
+    assert [len(part) for part in parts] == [96, 3, 2]
+    for part in parts:
+        assert part.batch([0, 1]).shape == (2, 3, 32, 32)
+        assert part.segmentations([0, 1]).shape == (2, 32, 32)
+    assert [part.split for part in (parts[0].sources[0], parts[1].sources[0], parts[2])] == [
+        "train", "val", "test",
+    ]  # fmt: skip
+
+
+def test_natural_images_mix_item_by_item(tiny, natural):
+    source = natural_run(tiny, natural).task
+    other = replace(source, changes=NATURAL | {"rotation": 0})
+    stage = Stage(sources=(source, other), images=96)
+    config = replace(natural_run(tiny, natural), stages=(stage,))
+    data = training_data(config, 0)
+    images = data.batch(range(24))
+    parts = [source.batch(range(24)) for source in data.sources]
+    came = [(images == part).all(axis=(1, 2, 3)) for part in parts]
+    assert (came[0] | came[1]).all() and came[0].any() and came[1].any()
+    with pytest.raises(ValueError, match=r"have 32 x 32 pixels and 32 x 32 pixels in colour"):
+        training_data(replace(config, stages=(Stage(sources=(SMALL, source), images=96),)), 0)
+
+
+def test_what_natural_images_cannot_be_asked_is_refused(tiny, natural):
+    with pytest.raises(ValueError, match=r"bsds500 has boundaries and no labels, and .* is label"):
+        training_data(natural_run(tiny, natural, target="label"), 0)
+    few = r"evaluation_images must be at most 3, the pictures in split val of .*; got 4"
+    with pytest.raises(ValueError, match=few):
+        evaluation_data(natural_run(tiny, natural, evaluation_images=4), 0)
+    with pytest.raises(ValueError, match=r"test_images must be at most 3, .* split test .*; got 9"):
+        final_data(natural_run(tiny, natural, test_images=9))
+    unknown = r"changes.corp is not a field of BoundarySettings; did you mean 'crop'\?"
+    with pytest.raises(TypeError, match=unknown):
+        training_data(natural_run(tiny, natural, changes={"corp": 32}), 0)
+
+
+def test_contours_are_a_source(tiny):
+    source = Source(dataset="contours", length=5, changes={"canvas": 64, "cells": 8})
+    assert contour_config(source).canvas == 64
+    config = tiny(stages=(one(source, 96),), evaluation_images=8, test_images=10)
+    parts = [training_data(config, 0), evaluation_data(config, 0), final_data(config)]
+    assert [len(part) for part in parts] == [96, 8, 10]
+    assert parts[0].batch([0, 1]).shape == (2, 64, 64)
+    assert parts[0].describe()["stimulus"] == "contours"
+    assert len({part.batch([0]).tobytes() for part in parts}) == 3

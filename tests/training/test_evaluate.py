@@ -4,12 +4,14 @@ import torch
 from torch import nn
 
 from hgru_vision.circuits import HGRU, HGRUBatchNorm, HGRUSharedBatchNorm
+from hgru_vision.data.bsds_stream import IGNORED
 from hgru_vision.data.datasets import Pathfinder
 from hgru_vision.data.readers import ImageDataset
 from hgru_vision.intervals import wilson_interval
 from hgru_vision.models import create_model
 from hgru_vision.training.evaluate import (
     Evaluation,
+    as_input,
     evaluate,
     override_timesteps,
     reestimate_statistics,
@@ -293,3 +295,59 @@ def test_a_gpu_decides_as_a_cpu_does():
     on_cpu = evaluate(network, data, batch=32)
     on_gpu = evaluate(network.cuda(), data, batch=32)
     assert np.mean(on_cpu.right == on_gpu.right) > 0.97  # where two logits are not all but equal
+
+
+class Boundaries(ImageDataset):
+    """Images in colour whose red says how likely a boundary is, and where boundaries are."""
+
+    def __init__(self, red, targets):
+        self.red, self.targets = np.asarray(red, np.uint8), np.asarray(targets, np.uint8)
+
+    def __len__(self):
+        return len(self.red)
+
+    def batch(self, indices):
+        return np.repeat(self.red[indices][:, None], 3, axis=1)
+
+    def labels(self, indices):
+        raise AssertionError
+
+    def segmentations(self, indices):
+        return self.targets[indices]
+
+    def describe(self):
+        return {"target": "boundaries"}
+
+
+class Red(nn.Module):
+    def forward(self, images):
+        return torch.stack([torch.zeros_like(images[:, 0]), images[:, 0] - 0.5], dim=1)
+
+
+def test_boundaries_are_judged_by_pairs_of_pixels():
+    red = [[[9, 5, 7, 1, 200]], [[3, 3, 3, 3, 3]], [[1, 2, 3, 4, 5]]]
+    target = [[[1, 0, 0, 1, IGNORED]], [[1, 0, 0, 0, 0]], [[0, 0, 0, 0, IGNORED]]]
+    found = evaluate(Red(), Boundaries(red, target))
+    # 9 is above 5 and 7, 1 below both; all tie; and there is no boundary to compare with.
+    assert found.right.tolist() == [0.5, 0.5, 0.5] and found.accuracy == 0.5
+    assert found.count == 4 + 5 + 4  # pixels that someone has an opinion about
+    assert found.correct == 2 + 4 + 4  # red below one half says that there is none
+    better = evaluate(Red(), Boundaries([[[9, 5, 7, 6, 200]]], target[:1]))
+    assert better.right.tolist() == [0.75] and better.interval == (0.0, 1.0)
+    low, high = evaluate(Red(), Boundaries(red[:1] * 4, target[:1] * 4)).interval
+    assert low == high == 0.5
+
+
+def test_boundaries_of_no_finite_number_are_wrong():
+    class Lost(nn.Module):
+        def forward(self, images):
+            return torch.full((len(images), 2, *images.shape[2:]), torch.nan)
+
+    assert evaluate(Lost(), Boundaries([[[1, 2]]], [[[1, 0]]])).accuracy == 0
+
+
+def test_grey_and_colour_become_what_networks_take():
+    bytes_ = torch.full((2, 4, 6), 51, dtype=torch.uint8)
+    assert as_input(bytes_).shape == (2, 1, 4, 6)
+    assert as_input(bytes_).unique().item() == pytest.approx(0.2)
+    assert as_input(torch.zeros(2, 3, 4, 6, dtype=torch.uint8), torch.double).shape == (2, 3, 4, 6)

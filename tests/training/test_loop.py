@@ -386,8 +386,8 @@ def test_a_stage_whose_images_run_out_is_gone_on_from(tiny, tmp_path):
     assert (result.images, result.outcome) == (96, "finished")
 
 
-def test_the_learning_rate_of_a_resumed_run_goes_on_rising(tiny, tmp_path):
-    config = tiny(warm_up=9)
+def test_the_learning_rate_of_a_resumed_run_goes_on_rising_and_falls(tiny, tmp_path):
+    config = tiny(warm_up=9, cool_down=4)
     quiet(config, tmp_path / "whole")
     for _ in range(12):
         quiet(config, tmp_path / "parts", resume=True, budget=0)

@@ -89,7 +89,7 @@ def test_processes_share_the_overlap_of_masks(tiny, monkeypatch):
     monkeypatch.setattr(Group, "sum", lambda _, values: shares.append(values) or values)
     for rank in (0, 1):
         measured(config, Group(rank=rank, size=2, device=ALONE.device))
-    correct, count, overlap = (shares[0] + shares[1]).tolist()
+    correct, count, overlap, _ = (shares[0] + shares[1]).tolist()
     assert (correct, count) == (whole.correct, whole.count)
     assert overlap / 9 == pytest.approx(whole.overlap)
 

@@ -4,9 +4,10 @@ import pytest
 import torch
 from torch import nn
 
+from hgru_vision.data.bsds_stream import IGNORED
 from hgru_vision.training.checkpoint import build
 from hgru_vision.training.distributed import Group
-from hgru_vision.training.step import Step, arithmetic
+from hgru_vision.training.step import Step, arithmetic, balanced_loss
 
 CPU = torch.device("cpu")
 ALONE = Group(rank=0, size=1, device=CPU)
@@ -58,6 +59,16 @@ def test_the_learning_rate_rises_to_its_value(tiny, batch):
         rates += [group["lr"] for group in step.optimiser.param_groups]
     assert rates == pytest.approx([0.075, 0.15, 0.225, 0.3, 0.3, 0.3])
     assert rates[-1] == 0.3
+
+
+def test_the_learning_rate_falls_at_the_end(tiny, batch):
+    config = tiny(cool_down=4, learning_rate=0.4)
+    step = Step(build(config), config, ALONE)
+    rates = []
+    for left in (None, 5, 4, 3, 2, 1):
+        step(*batch, left=left)
+        rates.append(step.optimiser.param_groups[0]["lr"])
+    assert rates == pytest.approx([0.4, 0.4, 0.4, 0.3, 0.2, 0.1])
 
 
 def test_a_warm_up_is_adam_with_that_learning_rate(tiny, batch):
@@ -133,3 +144,35 @@ def test_random_numbers_of_a_run_are_its_own(tiny):
             drawn.append(torch.rand(3))
     assert torch.equal(*drawn)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_the_two_classes_of_an_image_weigh_the_same():
+    logits = torch.randn(3, 2, 5, 7, generator=torch.Generator().manual_seed(0), dtype=torch.double)
+    target = torch.zeros(3, 5, 7, dtype=torch.uint8)
+    target[0, 2] = 1
+    target[0, 3] = target[2, 3] = IGNORED
+    target[1, 0, 0] = 1
+    each = torch.nn.functional.cross_entropy(logits, target.long().clamp(max=1), reduction="none")
+    halves = [
+        (each[image][target[image] == 1].mean() + each[image][target[image] == 0].mean()) / 2
+        for image in (0, 1)
+    ]
+    alone = each[2][target[2] == 0].mean()  # an image without a boundary
+    torch.testing.assert_close(balanced_loss(logits, target), (halves[0] + halves[1] + alone) / 3)
+
+
+@pytest.mark.parametrize("balance", [False, True])
+def test_pixels_that_are_ignored_change_nothing(tiny, balance):
+    config = tiny(target="segmentation", balance=balance)
+    images = torch.randint(0, 256, (2, 32, 32), dtype=torch.uint8)
+    target = torch.zeros(2, 32, 32, dtype=torch.uint8)
+    target[:, 10], target[:, 11] = 1, IGNORED
+    losses = []
+    for shift in (0, 50):
+        network = torch.nn.Conv2d(1, 2, 1)
+        torch.nn.init.constant_(network.weight, 0.3)
+        torch.nn.init.zeros_(network.bias)
+        moved = images.clone()
+        moved[:, 11] = shift
+        losses.append(Step(network, config, ALONE)(moved, target))
+    assert torch.equal(losses[0], losses[1])

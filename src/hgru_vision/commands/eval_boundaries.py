@@ -1,5 +1,6 @@
 """hgru eval-boundaries: the score of boundary maps on BSDS500, without MATLAB."""
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -14,21 +15,29 @@ from hgru_vision.analysis.boundaries import (
     score_boundaries,
 )
 from hgru_vision.analysis.matching import RADIUS
+from hgru_vision.analysis.nonmaxima import suppress_nonmaxima
+from hgru_vision.analysis.predict_boundaries import write_predictions
 from hgru_vision.analysis.prediction_folder import PredictionFolder
+from hgru_vision.commands.networks import open_network
 from hgru_vision.data.bsds import BSDS500, Split
 from hgru_vision.data.progress import progress_bar
 from hgru_vision.figures.boundaries import boundary_figure
 from hgru_vision.figures.style import check_picture, save_figure
+from hgru_vision.stimuli._types import Floats
+from hgru_vision.training.environment import pick_device
 from hgru_vision.training.files import write_json
 
 
 def eval_boundaries(
     predictions: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="PREDICTIONS")],
     root: Path,
+    run: str | None = None,
+    nms: bool = False,
     split: Split = "test",
     thresholds: int = THRESHOLDS,
     radius: float = RADIUS,
     allow_partial: bool = False,
+    device: str | None = None,
     figure: Path | None = None,
     json: Path | None = None,
 ) -> None:
@@ -39,12 +48,21 @@ def eval_boundaries(
 
     Example: hgru eval-boundaries predictions --root BSR --figure pr.png --json score.json
 
+    Example: hgru eval-boundaries predictions --run runs/contours --nms --root BSR
+
     Parameters
     ----------
     predictions
-        Folder with ID.png (grey) or ID.npy (floats from 0 to 1) for each picture, in its size.
+        Folder with ID.png (grey) or ID.npy (floats from 0 to 1) for each picture, in its size. With
+        --run it is made.
     root
         Folder of BSDS500, with images and groundTruth (or gt_train.npz and so on).
+    run
+        Let this network predict first: the folder of a run (hgru train boundaries), or
+        FILE.py:FUNCTION. Probabilities are written as they are, before --nms.
+    nms
+        Suppress non-maxima of the maps, as authors of edge detectors do, before they are cut and
+        thinned. For broad responses; the benchmark's own program does not.
     split
         Pictures to score.
     thresholds
@@ -53,6 +71,8 @@ def eval_boundaries(
         Largest distance of pixels that match, as a share of the picture's diagonal.
     allow_partial
         Score what is there of a split that is not whole.
+    device
+        Of --run: cpu or cuda; a GPU if there is one.
     figure
         Draw precision against recall to this picture.
     json
@@ -61,7 +81,14 @@ def eval_boundaries(
     if figure is not None:
         check_picture(figure)  # before minutes of work
     data = BSDS500(root, split, allow_partial=allow_partial)
-    maps = PredictionFolder(predictions, data)
+    if run is not None:
+        place = pick_device(device)
+        network = open_network(run).network.to(place).eval()
+        with progress_bar(len(data.ids), description="Predicting") as progress:
+            write_predictions(network, data, predictions, device=place, progress=progress)
+    maps: Mapping[str, Floats] = PredictionFolder(predictions, data)
+    if nms:
+        maps = _Suppressed(maps)
     with progress_bar(len(data), description="Matching") as progress:
         score = score_boundaries(
             maps, data, thresholds=thresholds, radius=radius, progress=progress
@@ -71,9 +98,25 @@ def eval_boundaries(
         save_figure(boundary_figure({predictions.resolve().name: score}), figure)
         print(f"wrote {figure}")
     if json is not None:
-        settings = {"split": split, "thresholds": thresholds, "radius": radius}
+        settings = {"split": split, "thresholds": thresholds, "radius": radius, "nms": nms}
         write_json(json, {"predictions": str(predictions), **settings, **score.to_json()})
         print(f"wrote {json}")
+
+
+class _Suppressed(Mapping[str, Floats]):
+    """Maps without their non-maxima, made when asked for: on all cores, as they are scored."""
+
+    def __init__(self, maps: Mapping[str, Floats]) -> None:
+        self.maps = maps
+
+    def __getitem__(self, name: str) -> Floats:
+        return suppress_nonmaxima(self.maps[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.maps)
+
+    def __len__(self) -> int:
+        return len(self.maps)
 
 
 def _table(score: BoundaryScore, pictures: int) -> Table:

@@ -10,6 +10,7 @@ from hgru_vision.training.checkpoint import load_run
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.files import read_result
 from hgru_vision.training.result import Result
+from hgru_vision.weights import card, list_weights, load_weights
 
 __all__ = ["Opened", "open_network"]
 
@@ -29,15 +30,20 @@ def open_network(reference: str) -> Opened:
     Parameters
     ----------
     reference
-        A folder that `hgru train` wrote, or FILE.py:FUNCTION for a network of your own.
+        A folder that `hgru train` wrote, the name of trained weights, or FILE.py:FUNCTION for a
+        network of your own.
     """
+    if reference in list_weights():
+        known = card(reference)
+        return Opened(network=load_weights(reference), config=known.config, result=known.result)
     if Path(reference).is_dir():
         network, config = load_run(Path(reference))
         return Opened(network=network, config=config, result=read_result(Path(reference)))
     if ":" not in reference:
         raise FileNotFoundError(
-            f"no network {reference!r}; give the folder of a run (hgru train) or FILE.py:FUNCTION, "
-            "a function without arguments that returns a torch module"
+            f"no network {reference!r}; give the folder of a run (hgru train), the name of trained "
+            "weights (hgru weights), or FILE.py:FUNCTION, a function without arguments that "
+            "returns a torch module"
         )
     network = find_function(reference, "network", {})()
     if not isinstance(network, nn.Module):

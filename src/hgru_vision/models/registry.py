@@ -11,7 +11,7 @@ from importlib import import_module
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from hgru_vision.models.catalogue import CATALOGUE
+from hgru_vision.models.catalogue import NETWORKS
 
 if TYPE_CHECKING:
     from torch import nn
@@ -40,7 +40,7 @@ def list_models(pattern: str = "*") -> list[str]:
     >>> list_models("ff_large_*")
     ['ff_large_1', 'ff_large_3', 'ff_large_5']
     """
-    return sorted((name for name in CATALOGUE if fnmatchcase(name, pattern)), key=_natural)
+    return sorted((name for name in NETWORKS if fnmatchcase(name, pattern)), key=_natural)
 
 
 def create_model(
@@ -96,10 +96,10 @@ def create_model(
 
 def _builder(name: str) -> Callable[..., nn.Module]:
     """Find the function that makes a network."""
-    if name not in CATALOGUE:
-        hint = _nearest(name, list(CATALOGUE))
-        raise ValueError(f"no model {name!r} (list_models() names all {len(CATALOGUE)}){hint}")
-    module = import_module(f"hgru_vision.models.{CATALOGUE[name].module}")
+    if name not in NETWORKS:
+        hint = _nearest(name, list(NETWORKS))
+        raise ValueError(f"no model {name!r} (list_models() names all {len(NETWORKS)}){hint}")
+    module = import_module(f"hgru_vision.models.{NETWORKS[name].module}")
     return getattr(module, name)
 
 

@@ -8,12 +8,15 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from hgru_vision.recipes.boundaries import boundaries
+from hgru_vision.recipes.contours import contours
 from hgru_vision.recipes.curriculum import curriculum
 from hgru_vision.recipes.paper import paper
 from hgru_vision.recipes.quick import quick
 from hgru_vision.recipes.screen import screen
 from hgru_vision.references import find_function
 from hgru_vision.training.config import RunConfig
+from hgru_vision.training.fields import from_json
 
 __all__ = ["RECIPES", "Recipe", "make_run"]
 
@@ -24,6 +27,8 @@ RECIPES: dict[str, Recipe] = {
     "curriculum": curriculum,
     "screen": screen,
     "quick": quick,
+    "boundaries": boundaries,
+    "contours": contours,
 }
 
 
@@ -35,7 +40,7 @@ def make_run(reference: str | Recipe, **keywords: Any) -> RunConfig:
     reference
         Name, FILE.py:FUNCTION, or the function itself.
     **keywords
-        For the recipe; any that it does not take is refused.
+        For the recipe; any that it does not take is refused, and a number that is none.
 
     Examples
     --------
@@ -48,12 +53,14 @@ def make_run(reference: str | Recipe, **keywords: Any) -> RunConfig:
     recipe = reference
     if isinstance(recipe, str):
         recipe = find_function(recipe, "recipe", RECIPES)
-    takes = list(inspect.signature(recipe).parameters)
-    for keyword in keywords:
+    takes = inspect.signature(recipe).parameters
+    for keyword, value in keywords.items():
         if keyword not in takes:
             raise TypeError(
                 f"the recipe {recipe.__name__} takes no {keyword}; it takes {', '.join(takes)}"
             )
+        if takes[keyword].annotation in (bool, int, float, str):
+            keywords[keyword] = from_json(takes[keyword].annotation, value, keyword)
     run = recipe(**keywords)
     if not isinstance(run, RunConfig):
         raise TypeError(

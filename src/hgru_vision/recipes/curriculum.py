@@ -8,6 +8,7 @@ __all__ = ["curriculum", "lengths_up_to"]
 # At most; a stage ends as soon as it is learnt.
 FIRST, NEXT, LAST = 96_000, 80_000, 224_000  # images
 PROMOTE_AT = 0.94
+COOL_DOWN = 2_000  # batches
 
 # Networks that learnt length 6 had 94 % after 32,000 to 80,000 images; one that was at chance after
 # 96,000 went on to length 9 in vain.
@@ -48,6 +49,7 @@ def curriculum(
         model=model,
         seed=seed,
         stages=(*stages, last),
+        cool_down=COOL_DOWN,
         clip=5.0,
         precision="tf32",
         evaluate_every=250,

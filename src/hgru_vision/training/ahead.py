@@ -46,7 +46,7 @@ class Ahead:
 
     Shape
     -----
-    images : uint8 (B, H, W); target : int64 (B,) or uint8 (B, H, W)
+    images : uint8 (B, H, W), or (B, 3, H, W) in colour; target : int64 (B,) or uint8 (B, H, W)
     """
 
     def __init__(

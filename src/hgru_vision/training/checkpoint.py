@@ -11,7 +11,7 @@ import torch
 from rich.console import Console
 from torch import nn
 
-from hgru_vision.data.datasets import GENERATOR_VERSION
+from hgru_vision.data import bsds_stream, contours, datasets
 from hgru_vision.models.registry import Head, create_model
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.files import (
@@ -28,6 +28,13 @@ from hgru_vision.training.files import (
 __all__ = ["CheckpointError", "build", "load_checkpoint", "load_run", "save_checkpoint"]
 
 State = dict[str, Any]
+
+# Of what draws the images, by the name that `Source.dataset` has.
+VERSIONS = {
+    "pathfinder": datasets.GENERATOR_VERSION,
+    "contours": contours.GENERATOR_VERSION,
+    "bsds500": bsds_stream.STREAM_VERSION,
+}
 
 
 class CheckpointError(ValueError):
@@ -47,7 +54,8 @@ def save_checkpoint(folder: Path, config: RunConfig, state: State) -> None:
         Tensors, numbers, texts, and lists and dicts of these.
     """
     buffer = io.BytesIO()
-    whole = {"config": config.to_json(), "generator_version": GENERATOR_VERSION, **state}
+    version = VERSIONS[config.task.dataset]
+    whole = {"config": config.to_json(), "generator_version": version, **state}
     torch.save(whole, buffer)
     fresh = folder / f".{CHECKPOINT}.fresh"
     replace_file(fresh, buffer.getvalue())
@@ -111,10 +119,11 @@ def _read(path: Path) -> State:
 
 def _check(state: State, config: RunConfig, folder: Path) -> None:
     check_same(RunConfig.from_json(state["config"]), config, folder)
-    if state["generator_version"] != GENERATOR_VERSION:
+    version = VERSIONS[config.task.dataset]
+    if state["generator_version"] != version:
         raise ValueError(
             f"{folder} was trained on images of generator version {state['generator_version']}, "
-            f"this is version {GENERATOR_VERSION}, which draws others; start in another folder"
+            f"this is version {version}, which draws others; start in another folder"
         )
 
 

@@ -9,13 +9,15 @@ from typing import Any, Literal, Self, get_type_hints
 from hgru_vision.papers import linsley2018
 from hgru_vision.training.fields import from_json, to_json
 
-__all__ = ["WITHOUT_EFFECT", "Precision", "RunConfig", "Source", "Stage", "Target"]
+__all__ = ["WITHOUT_EFFECT", "DatasetName", "Precision", "RunConfig", "Source", "Stage", "Target"]
 
+DatasetName = Literal["pathfinder", "contours", "bsds500"]
 Target = Literal["label", "segmentation"]
 Precision = Literal["float32", "tf32", "bfloat16"]
 
-# Fields of a run that do not change the network which comes out.
-WITHOUT_EFFECT = ("recipe", "checkpoint_every")
+# Fields of a run that do not change the network which comes out. Where the weights that it starts
+# from lie is one of them: what they are, `start_sha256` says.
+WITHOUT_EFFECT = ("recipe", "checkpoint_every", "start")
 
 # Runs that differ in these besides are repetitions of one experiment.
 _OF_ONE_RUN = ("seed", "data_seed", "stuck_after", "stop_when_stuck")
@@ -23,24 +25,32 @@ _OF_ONE_RUN = ("seed", "data_seed", "stuck_after", "stop_when_stuck")
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Where images come from: a Pathfinder drawn on the fly, or files.
+    """Where images come from: drawn on the fly, or files.
 
     Parameters
     ----------
-    preset, length
-        As `hgru_vision.Pathfinder` takes them.
+    dataset
+        "pathfinder"; "contours", the Synthetic Contours Dataset; or "bsds500", natural images.
+    preset
+        As `hgru_vision.Pathfinder` takes it.
+    length
+        Paddles in a path or in a contour.
     changes
-        Other fields of the preset's configuration, such as ``{"canvas": 300}``.
+        Other fields of the preset's configuration, such as ``{"canvas": 300}``; of
+        `ContourConfig`, such as ``{"shear": 0.2}``; or of `BoundarySettings`, such as
+        ``{"crop": 96}``.
     path
         A folder that `hgru generate` wrote, instead of a preset. Its last items are held out for
-        the evaluations and for the test.
+        the evaluations and for the test. For "bsds500" the folder of the data set: it is trained on
+        its training pictures, evaluated on "val" and tested on "test".
 
     Examples
     --------
-    >>> Source(length=9).name
-    'paper-9'
+    >>> Source(length=9).name, Source(dataset="contours", length=5).name
+    ('paper-9', 'contours-5')
     """
 
+    dataset: DatasetName = "pathfinder"
     preset: str = "paper"
     length: int = linsley2018.PATH_LENGTHS[-1]
     changes: dict[str, Any] = field(default_factory=dict)
@@ -51,11 +61,31 @@ class Source:
         _check_types(self)
         if self.length < 1:
             raise ValueError(f"length must be 1 or more; got {self.length}")
+        if self.dataset != "pathfinder":
+            self._refuse("preset")
+        if self.dataset == "contours":
+            self._refuse("path", "files say themselves what they hold: leave dataset out")
+        if self.dataset == "bsds500":
+            self._refuse("length")
+            if self.path is None:
+                raise ValueError("dataset bsds500 needs path, the folder of the data set")
+        if "length" in self.changes:
+            raise ValueError("length is a field of the source itself; take it out of changes")
 
     @property
     def name(self) -> str:
-        """A short name for people: ``paper-14``, or the folder."""
+        """A short name for people: ``paper-14``, ``contours-9``, ``bsds500``, or the folder."""
+        if self.dataset == "bsds500":
+            return self.dataset
+        if self.dataset == "contours":
+            return f"{self.dataset}-{self.length}"
         return self.path if self.path is not None else f"{self.preset}-{self.length}"
+
+    def _refuse(self, name: str, hint: str = "") -> None:
+        """Refuse a field that the dataset has no use for, unless it has its default."""
+        if (got := getattr(self, name)) != getattr(type(self), name):
+            words = f"{name} is not for dataset {self.dataset}; got {got!r}"
+            raise ValueError(f"{words}; {hint}" if hint else words)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,18 +140,29 @@ class RunConfig:
         Where the configuration comes from, for the reader.
     model, options
         Name and keywords for `create_model`.
+    start, start_sha256, start_readout
+        Trained weights to begin from, if not from new ones: a name of `hgru_vision.weights`, the
+        folder of a finished run, or, for networks with layers of VGG16, a file with those. The
+        check sum is read where it is not given, and a run refuses other weights than it says.
+        ``start_readout=False`` begins with a new readout, such as one for labels after a training
+        on pixels. See `hgru_vision.training.start`.
     stages
         What it is trained on, in order.
     seed, data_seed
         Of the network's starting values, and of all images.
     target
         "label", or "segmentation" for networks with two logits a pixel.
+    balance
+        Give the boundary of an image half of the weight in its loss and the rest of its pixels the
+        other half, however few the former; for "segmentation".
     batch
         Images of a step, over all processes together.
     learning_rate
         Of Adam.
     warm_up
         Batches over which the learning rate rises in a straight line from 0 to its value.
+    cool_down
+        Batches at the end of the last stage over which it falls in a straight line to 0.
     clip
         Largest norm of the gradient; None leaves it as it is.
     precision
@@ -153,13 +194,18 @@ class RunConfig:
     recipe: str = "own"
     model: str
     options: dict[str, Any] = field(default_factory=dict)
+    start: str | None = None
+    start_sha256: str | None = None
+    start_readout: bool = True
     stages: tuple[Stage, ...]
     seed: int = 0
     data_seed: int = 0
     target: Target = "label"
+    balance: bool = False
     batch: int = linsley2018.BATCH_SIZE
     learning_rate: float = linsley2018.LEARNING_RATE
     warm_up: int = 0
+    cool_down: int = 0
     clip: float | None = None
     precision: Precision = "float32"
     compile: bool = False
@@ -181,7 +227,7 @@ class RunConfig:
         for name in ("batch", "evaluate_every", "evaluation_images", "test_images"):
             _require(self, name, getattr(self, name) >= 1, "1 or more")
         _require(self, "checkpoint_every", self.checkpoint_every >= 1, "1 or more")
-        for name in ("seed", "data_seed", "statistics_batches", "warm_up"):
+        for name in ("seed", "data_seed", "statistics_batches", "warm_up", "cool_down"):
             _require(self, name, getattr(self, name) >= 0, "0 or more")
         _require(self, "learning_rate", 0 < self.learning_rate < math.inf, "greater than 0")
         _require(self, "clip", self.clip is None or self.clip > 0, "greater than 0")
@@ -195,11 +241,28 @@ class RunConfig:
                 )
         if self.stop_when_stuck and self.stuck_after is None:
             raise ValueError("stop_when_stuck needs stuck_after, a number of images")
+        if self.balance and self.target != "segmentation":
+            raise ValueError('balance is for pixels; it needs target="segmentation"')
+        self._check_start()
+
+    def _check_start(self) -> None:
+        if self.start is not None and self.start_sha256 is None:
+            from hgru_vision.training.start import check_sum
+
+            object.__setattr__(self, "start_sha256", check_sum(self.start))
+        if self.start is None and (self.start_sha256 is not None or not self.start_readout):
+            given = "start_readout" if self.start_sha256 is None else "start_sha256"
+            raise ValueError(f"{given} is given, but no start that it belongs to")
 
     @property
     def task(self) -> Source:
         """What the run is judged on: the last source of the last stage."""
         return self.stages[-1].sources[-1]
+
+    @property
+    def boundaries(self) -> bool:
+        """Whether it is judged by boundaries, so that its accuracy is a pixel AUC."""
+        return self.task.dataset == "bsds500"
 
     @property
     def hash(self) -> str:

@@ -132,7 +132,8 @@ def _advice(config: RunConfig) -> list[str]:
     else:
         advice = [f"go on: {patience}", "another --seed"]
     task = config.task
-    if len(config.stages) == 1 and task.path is None and task.length > PATH_LENGTHS[0]:
+    drawn = task.dataset == "pathfinder" and task.path is None
+    if len(config.stages) == 1 and drawn and task.length > PATH_LENGTHS[0]:
         shorter = f"a curriculum of shorter paths before length {task.length}"
         advice.insert(0, f"{shorter}: hgru train curriculum")
     return advice

@@ -4,33 +4,44 @@ Image i of a stage is a pure function of (configuration, i). So a resumed run go
 images that an uninterrupted one would have seen, and each process of several draws its own share.
 """
 
-from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
+from hgru_vision.data.bsds_stream import BoundaryCrops, BoundarySettings
+from hgru_vision.data.contours import SyntheticContours
 from hgru_vision.data.datasets import SPLIT_SIZE, Pathfinder, Split
+from hgru_vision.data.epochs import shuffled
 from hgru_vision.data.readers import ImageDataset, StoredDataset, open_dataset
 from hgru_vision.stimuli import preset
 from hgru_vision.stimuli._types import Array
+from hgru_vision.stimuli.contours import ContourConfig
 from hgru_vision.stimuli.presets import Config
 from hgru_vision.stimuli.random import STREAM_SIZE, open_stream, uniform
 from hgru_vision.training.config import RunConfig, Source, Stage
+from hgru_vision.training.fields import from_json
 
 __all__ = [
     "Files",
     "Mixture",
+    "check_data",
+    "contour_config",
     "evaluation_data",
     "final_data",
     "pathfinder_config",
-    "shuffled",
     "training_data",
 ]
 
 # Stimuli use the purposes from 0; a stream with another purpose never meets theirs.
 _MIXTURE = np.uint64(16)
+
+# Of BSDS500: the number of pictures that a run asks for, and the split that they come from.
+HELD_OUT: dict[str, tuple[str, Literal["val", "test"]]] = {
+    "validation": ("evaluation_images", "val"),
+    "test": ("test_images", "test"),
+}
 
 
 class Mixture(ImageDataset):
@@ -65,34 +76,33 @@ class Mixture(ImageDataset):
         self.sources = sources
         self.seed, self.start, self.count, self.unique = seed, start, count, unique
         self._edges = np.cumsum(shares) / np.sum(shares)
-        sizes = [_size(source) for source in sources]
-        for size in sizes:
-            if size != sizes[0]:
+        kinds = [_kind(source) for source in sources]
+        for kind in kinds:
+            if kind != kinds[0]:
                 raise ValueError(
-                    f"a mixture needs images of one size; its sources have {sizes[0][0]} x "
-                    f"{sizes[0][1]} and {size[0]} x {size[1]} pixels"
+                    f"a mixture needs images of one size; its sources have {kinds[0]} and {kind}"
                 )
 
     def __len__(self) -> int:
         return self.count
 
     def batch(self, indices: ArrayLike) -> np.ndarray:
-        """Images, uint8 (n, H, W) in 0 to 255."""
-        return self._gather("batch", indices, np.dtype(np.uint8))
+        """Images, uint8 in 0 to 255: (n, H, W), or (n, 3, H, W) in colour."""
+        return self._gather("batch", indices)
 
     def labels(self, indices: ArrayLike) -> np.ndarray:
         """Labels, int64 (n,)."""
-        return self._gather("labels", indices, np.dtype(np.int64))
+        return self._gather("labels", indices)
 
     def segmentations(self, indices: ArrayLike) -> np.ndarray:
-        """Masks, uint8 (n, H, W) in {0, 1}."""
-        return self._gather("segmentations", indices, np.dtype(np.uint8))
+        """Masks, uint8 (n, H, W), as the sources give them."""
+        return self._gather("segmentations", indices)
 
     def describe(self) -> dict[str, Any]:
         """Return the description of the last source."""
         return self.sources[-1].describe()
 
-    def _gather(self, method: str, indices: ArrayLike, dtype: np.dtype[Any]) -> np.ndarray:
+    def _gather(self, method: str, indices: ArrayLike) -> np.ndarray:
         """Ask each source for its items, and put them in the order asked for."""
         position = self._indices(indices)
         if self.unique is not None:
@@ -102,12 +112,13 @@ class Mixture(ImageDataset):
             return getattr(self.sources[0], method)(position)
         chosen = np.empty(len(position), np.int64)
         _choose(self.seed, position, self._edges, chosen)
-        shape = (len(position), *(_size(self.sources[0]) if method != "labels" else ()))
-        values = np.empty(shape, dtype)
-        for number in np.unique(chosen):
-            places = np.flatnonzero(chosen == number)
-            values[places] = getattr(self.sources[number], method)(position[places])
-        return values
+        order = np.argsort(chosen, kind="stable")
+        parts = [
+            getattr(source, method)(position[chosen == number])
+            for number, source in enumerate(self.sources)
+        ]
+        values = np.concatenate(parts)
+        return values[np.argsort(order)]
 
 
 class Files(ImageDataset):
@@ -168,6 +179,14 @@ def final_data(config: RunConfig) -> ImageDataset:
     return _open(config, config.task, "test")
 
 
+def check_data(config: RunConfig) -> None:
+    """Open all that a run will need, so that what is missing is told before hours of work."""
+    for number in range(len(config.stages)):
+        training_data(config, number)
+        evaluation_data(config, number)
+    final_data(config)
+
+
 def pathfinder_config(source: Source) -> Config:
     """Give the configuration of the images of a source that is drawn.
 
@@ -181,6 +200,17 @@ def pathfinder_config(source: Source) -> Config:
     return preset(source.preset, source.length, **changes)
 
 
+def contour_config(source: Source) -> ContourConfig:
+    """Give the configuration of the images of a source of synthetic contours.
+
+    Examples
+    --------
+    >>> contour_config(Source(dataset="contours", length=5, changes={"shear": 0.2})).shear
+    0.2
+    """
+    return SyntheticContours(length=source.length, count=1, **source.changes).config
+
+
 def _mixture(
     config: RunConfig, stage: Stage, split: Split, start: int, count: int, unique: int | None
 ) -> Mixture:
@@ -191,16 +221,41 @@ def _mixture(
 
 
 def _open(config: RunConfig, source: Source, split: Split) -> ImageDataset:
+    if source.dataset == "bsds500":
+        return _open_natural(config, source, split)
     if source.path is not None:
         return _open_files(config, source.path, split)
     counts = {"validation": config.evaluation_images, "test": config.test_images}
-    return Pathfinder(
-        config=pathfinder_config(source),
-        count=counts.get(split, SPLIT_SIZE),
-        seed=config.data_seed,
-        split=split,
-        target=config.target,
-    )
+    common: dict[str, Any] = {
+        "count": counts.get(split, SPLIT_SIZE),
+        "seed": config.data_seed,
+        "split": split,
+        "target": config.target,
+    }
+    if source.dataset == "contours":
+        return SyntheticContours(config=contour_config(source), **common)
+    return Pathfinder(config=pathfinder_config(source), **common)
+
+
+def _open_natural(config: RunConfig, source: Source, split: Split) -> BoundaryCrops:
+    if config.target != "segmentation":
+        raise ValueError(
+            f"bsds500 has boundaries and no labels, and the run's target is {config.target}; it "
+            "must be segmentation"
+        )
+    assert source.path is not None  # a source without one is refused
+    settings = from_json(BoundarySettings, source.changes, "changes")
+    if split == "train":
+        return BoundaryCrops(source.path, "train", settings, seed=config.data_seed)
+    field, held_out = HELD_OUT[split]
+    count = getattr(config, field)
+    crops = BoundaryCrops(source.path, held_out, settings, count=count)
+    if count > crops.epoch_size:
+        raise ValueError(
+            f"{field} must be at most {crops.epoch_size}, the pictures in split {held_out} of "
+            f"{source.path}; got {count}"
+        )
+    return crops
 
 
 def _open_files(config: RunConfig, path: str, split: Split) -> Files:
@@ -225,29 +280,6 @@ def _open_files(config: RunConfig, path: str, split: Split) -> Files:
     return Files(stored, *ranges[split], seed=config.data_seed if split == "train" else None)
 
 
-def shuffled(position: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """Give the items at positions of an endless sequence of epochs, each in an order of its own.
-
-    Examples
-    --------
-    >>> sorted(shuffled(np.arange(3, 6), 3, seed=0).tolist())
-    [0, 1, 2]
-    """
-    epochs, place = np.divmod(position, count)
-    items = np.empty_like(position)
-    for epoch in np.unique(epochs):
-        here = epochs == epoch
-        items[here] = _order(count, seed, int(epoch))[place[here]]
-    return items
-
-
-@lru_cache(maxsize=4)
-def _order(count: int, seed: int, epoch: int) -> np.ndarray:
-    # The bits of Philox are fixed for all time; the algorithm of numpy's `permutation` is not.
-    bits = np.random.Philox(key=np.array([seed, epoch], np.uint64)).random_raw(count)
-    return np.argsort(bits, kind="stable")
-
-
 @njit(cache=True)
 def _choose(seed: int, positions: Array, edges: Array, chosen: Array) -> None:
     """Choose a source for each item; items 2j and 2j + 1, one of each class, go together."""
@@ -257,6 +289,7 @@ def _choose(seed: int, positions: Array, edges: Array, chosen: Array) -> None:
         chosen[row] = min(np.searchsorted(edges, uniform(stream), side="right"), edges.size - 1)
 
 
-def _size(source: ImageDataset) -> tuple[int, int]:
+def _kind(source: ImageDataset) -> str:
     description = source.describe()
-    return description["height"], description["width"]
+    size = f"{description['height']} x {description['width']} pixels"
+    return f"{size} in colour" if description.get("channels", 1) == 3 else size

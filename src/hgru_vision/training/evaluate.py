@@ -23,9 +23,11 @@ from hgru_vision.circuits.base import Circuit
 from hgru_vision.circuits.normalization import StepBatchNorm
 from hgru_vision.data.readers import ImageDataset
 from hgru_vision.intervals import wilson_interval
+from hgru_vision.training.judging import judge
 
 __all__ = [
     "Evaluation",
+    "as_input",
     "evaluate",
     "find_circuit",
     "override_timesteps",
@@ -33,6 +35,7 @@ __all__ = [
 ]
 
 CONFIDENCE = 0.95
+BATCH = 256  # images at a time
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,12 +46,16 @@ class Evaluation:
     ----------
     correct, count
         Decisions that were right, and all of them: one an image, or one a pixel where the target is
-        a segmentation.
+        a segmentation or boundaries.
     right
-        Of each image: whether it was right, or the share of its pixels that were.
+        Of each image: whether it was right, or the share of its pixels that were. For boundaries,
+        the area under the ROC curve of its pixels (`pixel_auc`): no threshold comes in, and one
+        half is chance.
     overlap
         Of each image: intersection over union of the true and the predicted mask. None where the
         target is the label.
+    boundaries
+        Whether the target is boundaries.
 
     Shape
     -----
@@ -59,11 +66,12 @@ class Evaluation:
     count: int
     right: npt.NDArray[Any]
     overlap: npt.NDArray[np.float64] | None = None
+    boundaries: bool = False
 
     @property
     def accuracy(self) -> float:
-        """Share of the decisions that were right."""
-        return self.correct / self.count
+        """Share of the decisions that were right; for boundaries the mean AUC of the images."""
+        return float(np.mean(self.right)) if self.boundaries else self.correct / self.count
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -91,7 +99,7 @@ def evaluate(
     data: ImageDataset,
     *,
     device: torch.device | str | None = None,
-    batch: int = 256,
+    batch: int = BATCH,
     timesteps: int | None = None,
     indices: npt.ArrayLike | None = None,
     progress: Callable[[int], None] | None = None,
@@ -126,7 +134,7 @@ def evaluate(
 
     Shape
     -----
-    network : (B, 1, H, W) -> (B, 2) or (B, 2, H, W)
+    network : (B, 1, H, W), or (B, 3, H, W) for images in colour -> (B, 2) or (B, 2, H, W)
 
     Examples
     --------
@@ -143,7 +151,8 @@ def evaluate(
     items = np.arange(len(data)) if indices is None else np.asarray(indices)
     if len(items) == 0:
         raise ValueError("there is no image to evaluate on: indices is empty")
-    pixels = data.describe()["target"] == "segmentation"
+    kind = data.describe()["target"]
+    pixels = kind != "label"
     like = next(network.parameters(), torch.empty(0))
     device = like.device if device is None else torch.device(device)
     found: list[Tensor] = []
@@ -157,14 +166,30 @@ def evaluate(
         for start in range(0, len(items), batch):
             part = items[start : start + batch]
             target = data.segmentations(part) if pixels else data.labels(part)
-            images = _to_device(data.batch(part), device)[:, None].to(like.dtype).div_(255)
+            images = as_input(_to_device(data.batch(part), device), like.dtype)
             logits = network(images)
             _check_logits(logits, (len(part), 2, *(images.shape[2:] if pixels else ())))
             # Nothing is brought back before the end: while the device works, images are drawn.
-            found.append(_judge(logits, _to_device(target, device)))
+            found.append(judge(logits, _to_device(target, device), kind == "boundaries"))
             if progress is not None:
                 progress(start + len(part))
-    return _summarise(torch.cat(found).cpu().numpy(), pixels)
+    return _summarise(torch.cat(found).cpu().numpy(), kind)
+
+
+def as_input(images: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Make bytes what a network takes, numbers from 0 to 1.
+
+    Shape
+    -----
+    images : uint8 (B, H, W) or (B, 3, H, W); output : (B, 1, H, W) or (B, 3, H, W)
+
+    Examples
+    --------
+    >>> as_input(torch.full((2, 4, 4), 255, dtype=torch.uint8)).shape
+    torch.Size([2, 1, 4, 4])
+    """
+    grey = images.ndim == 3
+    return (images.unsqueeze(1) if grey else images).to(dtype).div_(255)
 
 
 @contextmanager
@@ -329,24 +354,16 @@ def _check_logits(logits: object, wanted: tuple[int, ...]) -> None:
         )
 
 
-def _judge(logits: Tensor, target: Tensor) -> Tensor:
-    """Give each image's decisions, right ones, intersection and union: int64 (B, 4)."""
-    said = logits.argmax(dim=1)
-    right = (said == target) & logits.isfinite().all(dim=1)
-    both, either = (said == 1) & (target == 1), (said == 1) | (target == 1)
-    counts = (torch.ones_like(right), right, both, either)
-    return torch.stack([each.reshape(len(each), -1).sum(dim=1) for each in counts], dim=1)
-
-
-def _summarise(counts: npt.NDArray[np.int64], pixels: bool) -> Evaluation:
-    decisions, right, both, either = counts.T
-    if not pixels:
+def _summarise(counts: npt.NDArray[np.float64], kind: str) -> Evaluation:
+    decisions, right, both, either, areas = counts.T
+    if kind == "label":
         return Evaluation(correct=int(right.sum()), count=len(right), right=right.astype(bool))
     # Two empty masks agree.
     overlap = np.where(either > 0, both / np.maximum(either, 1), 1.0)
     return Evaluation(
         correct=int(right.sum()),
         count=int(decisions.sum()),
-        right=right / decisions,
+        right=areas if kind == "boundaries" else right / decisions,
         overlap=overlap,
+        boundaries=kind == "boundaries",
     )

@@ -111,6 +111,7 @@ def _run(
         position = session.position
         while _train_stage(session, stop):
             if position.stage == len(config.stages) - 1 or session.gave_up:
+                session.save()  # before statistics change: a longer run may go on from here
                 return session.finish()
             session.next_stage()
         session.save()
@@ -123,6 +124,8 @@ def _train_stage(session: Session, stop: Callable[[], bool]) -> bool:
     if position.passed:
         return True
     stage = config.stages[position.stage]
+    last = stage.images // config.batch
+    ends = position.stage == len(config.stages) - 1
     data, held_out = training_data(config, position.stage), evaluation_data(config, position.stage)
     session.step.network.train()
     with Ahead(
@@ -130,12 +133,13 @@ def _train_stage(session: Session, stop: Callable[[], bool]) -> bool:
         batch=config.batch,
         share=session.share,
         first=position.batch,
-        last=stage.images // config.batch,
+        last=last,
         device=group.device,
         segmentation=config.target == "segmentation",
     ) as ahead:
         for images, target in ahead:
-            loss = session.step(images, target)
+            left = last - position.batch if ends else None
+            loss = session.step(images, target, left=left)
             session.keep(loss)
             if position.batch % config.evaluate_every == 0:
                 session.count_time(ahead)

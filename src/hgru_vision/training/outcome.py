@@ -9,11 +9,14 @@ import numpy as np
 import torch
 from safetensors.torch import save
 
+from hgru_vision.data.contours import SyntheticContours
 from hgru_vision.data.datasets import SPLIT_START, Pathfinder
 from hgru_vision.data.readers import ImageDataset
 from hgru_vision.intervals import wilson_interval
 from hgru_vision.stimuli import cues
 from hgru_vision.stimuli.audit import audit
+from hgru_vision.stimuli.contour_audit import audit_contours
+from hgru_vision.stimuli.contours import ContourConfig
 from hgru_vision.stimuli.presets import Config
 from hgru_vision.training.ahead import Ahead
 from hgru_vision.training.config import RunConfig
@@ -21,7 +24,7 @@ from hgru_vision.training.curriculum import RARELY
 from hgru_vision.training.data import final_data
 from hgru_vision.training.distributed import Group
 from hgru_vision.training.environment import commit, device_name, peak_memory, versions
-from hgru_vision.training.evaluate import evaluate, reestimate_statistics
+from hgru_vision.training.evaluate import BATCH, evaluate, reestimate_statistics
 from hgru_vision.training.files import CHECKPOINT, RESULT, WEIGHTS, replace_file, write_json
 from hgru_vision.training.position import Position
 from hgru_vision.training.result import Ending, Result, area_under_curve
@@ -50,16 +53,20 @@ class DivergedError(FloatingPointError):
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """Right decisions and all of them; for segmentation the mean overlap of masks besides."""
+    """Right decisions and all of them; for segmentation the mean overlap of masks besides.
+
+    For boundaries also the mean AUC of the images' pixels; see `Evaluation`.
+    """
 
     correct: int
     count: int
     overlap: float | None
+    auc: float | None = None
 
     @property
     def accuracy(self) -> float:
-        """Share of the decisions that were right."""
-        return self.correct / self.count
+        """The AUC where there is one; else the share of the decisions that were right."""
+        return self.correct / self.count if self.auc is None else self.auc
 
 
 def measure(
@@ -86,26 +93,38 @@ def measure(
         The same in all processes.
     """
     config = step.config
+    natural = judged.describe()["target"] == "boundaries"
     with step.autocast():
         if config.statistics_batches:
             first = max(0, last - config.statistics_batches)
             share = group.share(config.batch)
             with Ahead(
-                data, batch=config.batch, share=share, first=first, last=last, device=group.device
+                data,
+                batch=config.batch,
+                share=share,
+                first=first,
+                last=last,
+                device=group.device,
+                segmentation=config.target == "segmentation",
             ) as recent:
                 reestimate_statistics(step.network, (step.prepare(images) for images, _ in recent))
         mine = np.arange(group.rank, len(judged), group.size)
-        found = torch.zeros(3, dtype=torch.float64)  # which counts exactly up to 2**53
+        found = torch.zeros(4, dtype=torch.float64)  # which counts exactly up to 2**53
         if len(mine):
-            evaluation = evaluate(step.network, judged, device=group.device, indices=mine)
+            # Natural images are large: as many at a time as there is room for in training.
+            batch = config.batch if natural else BATCH
+            evaluation = evaluate(
+                step.network, judged, device=group.device, batch=batch, indices=mine
+            )
             overlap = 0.0 if evaluation.overlap is None else float(evaluation.overlap.sum())
-            counts = evaluation.correct, evaluation.count, overlap
+            counts = evaluation.correct, evaluation.count, overlap, float(evaluation.right.sum())
             found = torch.tensor(counts, dtype=torch.float64)
-    correct, count, overlap = group.sum(found).tolist()
+    correct, count, overlap, right = group.sum(found).tolist()
     return Measured(
         correct=int(correct),
         count=int(count),
         overlap=overlap / len(judged) if config.target == "segmentation" else None,
+        auc=right / len(judged) if natural else None,
     )
 
 
@@ -165,21 +184,25 @@ def _common(step: Step, position: Position) -> dict[str, Any]:
         "device": device_name(step.device),
         "versions": versions(),
         "commit": commit(),
+        "shared": position.shared,
     }
 
 
 def _shortcut(config: RunConfig) -> dict[str, Any] | None:
     """Tell how well the task's label is read without following a path."""
     task = final_data(config)
-    if config.target != "label" or not isinstance(task, Pathfinder):
+    if config.target != "label" or not isinstance(task, Pathfinder | SyntheticContours):
         return None
     accuracy, probe = _audit(task.config, task.seed, AUDIT_IMAGES)
     return {"accuracy": accuracy, "probe": probe}
 
 
 @lru_cache(maxsize=64)
-def _audit(config: Config, seed: int, images: int) -> tuple[float, str]:
+def _audit(config: Config | ContourConfig, seed: int, images: int) -> tuple[float, str]:
     """Audit a task's test images; many runs of a sweep have the same, and it takes seconds."""
-    numbers = SPLIT_START["test"] + np.arange(images)
-    best = audit(cues(config, seed, numbers), seed=0).best
+    first = SPLIT_START["test"]
+    if isinstance(config, ContourConfig):
+        best = audit_contours(config, seed, images, first=first).best
+    else:
+        best = audit(cues(config, seed, first + np.arange(images)), seed=0).best
     return best.accuracy, f"{best.probe} on {best.features}"

@@ -27,6 +27,8 @@ class Position:
         Whether the user has been told that the run is at chance in this stage.
     curve
         Evaluations so far.
+    shared
+        What was taken over from a run that begins alike; see `Result.shared`.
     """
 
     stage: int = 0
@@ -38,6 +40,7 @@ class Position:
     passed: bool = False
     told_stuck: bool = False
     curve: list[Point] = field(default_factory=list)
+    shared: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Give all as JSON can hold it."""

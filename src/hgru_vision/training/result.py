@@ -47,7 +47,8 @@ class Point:
     loss
         Mean over the batches since the point before.
     accuracy
-        Share of the held-out images that are right.
+        Share of the held-out images that are right, or of their pixels for segmentation; for
+        boundaries the pixel AUC, the mean over images (see `Evaluation.right`).
     seconds
         Since the start, evaluations and interrupted sessions included.
     """
@@ -71,7 +72,8 @@ class Result:
         "diverged" if the loss was no longer a finite number.
     accuracy, correct, test_images
         On the test split of the run's task; ``None, 0, 0`` if it diverged. For segmentation the
-        last two count pixels, most of which are background.
+        last two count pixels, most of which are background. For boundaries the accuracy is the
+        pixel AUC, the mean over images, which these two do not give.
     alc
         Area under the learning curve of the last stage: mean accuracy over its evaluations, which
         are those on the run's task. For a run of one stage it is the paper's ALC. None if there
@@ -96,6 +98,10 @@ class Result:
     overlap
         Mean over test images of the intersection over union of the true and the predicted mask;
         None where the target is the label.
+    shared
+        ``{"run", "images", "seconds"}`` where the first stages were not trained again but taken
+        over from a run that begins alike: its hash, and how many of the images and seconds here
+        were spent on that run. None else.
     """
 
     outcome: Ending
@@ -116,6 +122,7 @@ class Result:
     commit: str | None = None
     shortcut: dict[str, Any] | None = None
     overlap: float | None = None
+    shared: dict[str, Any] | None = None
 
     @property
     def interval(self) -> tuple[float, float] | None:

@@ -14,7 +14,7 @@ from hgru_vision.training.ahead import Ahead
 from hgru_vision.training.checkpoint import build, load_checkpoint, save_checkpoint
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.curriculum import Row, at_chance, is_promoted, stuck_message
-from hgru_vision.training.data import final_data, training_data
+from hgru_vision.training.data import check_data, final_data, training_data
 from hgru_vision.training.display import Display
 from hgru_vision.training.distributed import Group
 from hgru_vision.training.files import CONFIG, write_curve, write_json
@@ -27,6 +27,7 @@ from hgru_vision.training.outcome import (
 )
 from hgru_vision.training.position import Position
 from hgru_vision.training.result import Ending, Point, Result
+from hgru_vision.training.start import begin
 from hgru_vision.training.step import Step
 
 __all__ = ["Session"]
@@ -52,6 +53,7 @@ class Session:
     ) -> None:
         self.config, self.folder, self.group, self.ledger = config, folder, group, ledger
         self.share = group.share(config.batch)
+        check_data(config)
         self.step = Step(build(config), config, group)
         self.position = Position()
         # Since the last evaluation. They stay on the device until someone asks.
@@ -61,7 +63,9 @@ class Session:
         """Begin, or go on from the folder's checkpoint."""
         self.display = display
         state = load_checkpoint(self.folder, self.config)
-        if state is not None:
+        if state is None:
+            begin(self.step.network, self.config)
+        else:
             self._load(state)
         if self.group.leads:
             write_json(self.folder / CONFIG, self.config.to_json())

@@ -8,10 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from hgru_vision.data.bsds_stream import IGNORED
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.distributed import Group, synchronise
+from hgru_vision.training.evaluate import as_input
 
-__all__ = ["Step", "arithmetic"]
+__all__ = ["Step", "arithmetic", "balanced_loss"]
 
 TRIALS = 3  # steps before a graph is recorded, as torch's documentation asks for
 
@@ -53,7 +55,7 @@ class Step:
         if config.channels_last:
             self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         rate: float | Tensor = config.learning_rate
-        if config.cuda_graph and config.warm_up:
+        if config.cuda_graph and (config.warm_up or config.cool_down):
             # A graph keeps a number as it was when recorded; a tensor it reads at every replay.
             rate = torch.tensor(rate, device=device)
         self.optimiser = torch.optim.Adam(
@@ -62,6 +64,7 @@ class Step:
             fused=device.type == "cuda",
             capturable=config.cuda_graph,
         )
+        self._rate: float | None = config.learning_rate  # that the optimiser has
         self._forward: nn.Module = self.network
         if group.size > 1:
             synchronise(self.network)
@@ -70,15 +73,18 @@ class Step:
             self._forward = torch.compile(self._forward)  # type: ignore[assignment]
         self._recorded: _Recorded | None = None
 
-    def __call__(self, images: Tensor, target: Tensor) -> Tensor:
+    def __call__(self, images: Tensor, target: Tensor, *, left: int | None = None) -> Tensor:
         """Take the step; give the loss before it, without waiting for the device.
+
+        `left` counts the batches from this one to the end of the run, where that is known.
 
         Shape
         -----
-        images : uint8 (B, H, W); target : int64 (B,) or uint8 (B, H, W)
+        images : uint8 (B, H, W), or (B, 3, H, W) in colour
+        target : int64 (B,) or uint8 (B, H, W)
         """
         self.batches += 1
-        self._warm_up()
+        self._set_rate(left)
         if not self.config.cuda_graph:
             return self._step(images, target)
         if self._recorded is None:
@@ -86,8 +92,8 @@ class Step:
         return self._recorded(images, target)
 
     def prepare(self, images: Tensor) -> Tensor:
-        """Make bytes what the network takes: (B, 1, H, W) in [0, 1]."""
-        prepared = images.unsqueeze(1).float().div_(255)
+        """Make bytes what the network takes: (B, 1, H, W) or (B, 3, H, W) in [0, 1]."""
+        prepared = as_input(images)
         if self.config.channels_last:
             prepared = prepared.to(memory_format=torch.channels_last)
         return prepared
@@ -104,18 +110,23 @@ class Step:
 
     def load(self, state: dict[str, Any], *, batches: int) -> None:
         """Go on from a checkpoint that was written after so many batches."""
-        self.batches = batches
+        self.batches, self._rate = batches, None
         self.network.load_state_dict(state["network"])
         self.optimiser.load_state_dict(state["optimiser"])
         for group in self.optimiser.param_groups:
             if isinstance(group["lr"], Tensor):  # read to the CPU, as all of a checkpoint is
                 group["lr"] = group["lr"].to(self.device)
 
-    def _warm_up(self) -> None:
-        """Set the learning rate of this batch, if it is one of the first."""
-        if self.batches > self.config.warm_up:
+    def _set_rate(self, left: int | None) -> None:
+        """Set the learning rate of this batch, if it is not that of the last one."""
+        rate, rises, falls = self.config.learning_rate, self.config.warm_up, self.config.cool_down
+        if self.batches < rises:
+            rate *= self.batches / rises
+        if left is not None and left < falls:
+            rate *= left / falls
+        if rate == self._rate:
             return
-        rate = self.config.learning_rate * (self.batches / self.config.warm_up)
+        self._rate = rate
         for group in self.optimiser.param_groups:
             if isinstance(group["lr"], Tensor):
                 group["lr"].fill_(rate)
@@ -125,13 +136,43 @@ class Step:
     def _step(self, images: Tensor, target: Tensor) -> Tensor:
         with self.autocast():
             logits = self._forward(self.prepare(images))
-        loss = F.cross_entropy(logits.float(), target.long())
+        if self.config.balance:
+            loss = balanced_loss(logits.float(), target)
+        else:
+            loss = F.cross_entropy(logits.float(), target.long(), ignore_index=IGNORED)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         if self.config.clip is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip)
         self.optimiser.step()
         return loss.detach()
+
+
+def balanced_loss(logits: Tensor, target: Tensor) -> Tensor:
+    """Cross-entropy a pixel, in which the two classes of an image weigh the same.
+
+    Of each image the mean over its boundary pixels and the mean over its others, one half each (the
+    whole of the one that there is, where the other is missing); then the mean over images. Up to a
+    factor for each image these are the weights of Xie & Tu (2015, arXiv 1504.06375).
+
+    Shape
+    -----
+    logits : (B, 2, H, W); target : uint8 (B, H, W), 0, 1 or `IGNORED`
+
+    Examples
+    --------
+    >>> target = torch.tensor([[[1, 0, 0, 0]]], dtype=torch.uint8)
+    >>> round(balanced_loss(torch.zeros(1, 2, 1, 4), target).item(), 3)
+    0.693
+    """
+    each = F.cross_entropy(logits, target.long(), ignore_index=IGNORED, reduction="none")
+    total, kinds = torch.zeros_like(each[:, 0, 0]), torch.zeros_like(each[:, 0, 0])  # (B,)
+    for kind in (0, 1):
+        here = target == kind
+        count = here.sum(dim=(1, 2))
+        total = total + (each * here).sum(dim=(1, 2)) / count.clamp(min=1)
+        kinds = kinds + (count > 0)
+    return (total / kinds.clamp(min=1)).mean()
 
 
 class _Recorded:

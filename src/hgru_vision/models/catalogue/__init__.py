@@ -4,12 +4,26 @@ One file a family, named as the file in `hgru_vision.models` that builds it; see
 README.
 """
 
-from hgru_vision.models.catalogue import beyond, dense, feedforward, highway, recurrent, resnet
+from hgru_vision.models.catalogue import (
+    beyond,
+    contour,
+    dense,
+    feedforward,
+    highway,
+    recurrent,
+    resnet,
+)
 from hgru_vision.models.catalogue.entry import Entry, Family
 
-__all__ = ["CATALOGUE", "Entry", "Family"]
+__all__ = ["CATALOGUE", "NATURAL", "NETWORKS", "Entry", "Family"]
 
 _FILES = (recurrent, feedforward, highway, resnet, dense, beyond)
 
 CATALOGUE: dict[str, Entry] = {entry.name: entry for file in _FILES for entry in file.ENTRIES}
-"""The networks by name, in the paper's order."""
+"""The networks of the Pathfinder study by name, in the paper's order."""
+
+NATURAL: dict[str, Entry] = {entry.name: entry for entry in contour.ENTRIES}
+"""Those that find contours in natural images."""
+
+NETWORKS = CATALOGUE | NATURAL
+"""All that `create_model` makes."""

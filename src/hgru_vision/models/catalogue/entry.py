@@ -6,7 +6,9 @@ from typing import Literal
 
 __all__ = ["Entry", "Family", "batch_norm", "conv", "linear", "narrow", "readout"]
 
-Family = Literal["recurrent", "feedforward", "highway", "residual", "per-pixel", "beyond"]
+Family = Literal[
+    "recurrent", "feedforward", "highway", "residual", "per-pixel", "beyond", "contours"
+]
 
 
 @dataclass(frozen=True, kw_only=True)

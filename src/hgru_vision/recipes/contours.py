@@ -1,0 +1,64 @@
+"""A network for natural images, trained further on a condition of the Synthetic Contours."""
+
+from typing import Any
+
+from hgru_vision.papers import linsley2018
+from hgru_vision.training.config import RunConfig, Source, Stage
+from hgru_vision.training.start import config_of
+
+__all__ = ["contours"]
+
+
+def contours(
+    *,
+    start: str | None = None,
+    model: str = "contour_hgru",
+    length: int = linsley2018.CONTOUR_LENGTHS[1],
+    shear: float = 0.0,
+    canvas: int = linsley2018.CONTOUR_EXPERIMENT_CANVAS,
+    images: int = round(linsley2018.TRAIN_FRACTION * linsley2018.IMAGES),
+    options: dict[str, Any] | None = None,
+    seed: int = 0,
+) -> RunConfig:
+    """Train on one condition, by Supp., "hGRU explains human contour detection".
+
+    The readout is new: two logits an image in the place of two a pixel. The paper fine-tunes on
+    900,000 images of 150x150 pixels; how often it goes through them it does not say.
+
+    Parameters
+    ----------
+    start
+        Folder of a `boundaries` run, or the name of shipped weights. Model and options are then
+        that run's. Without one the network starts from random values.
+    model, options
+        The network, if there is no start.
+    length, shear, canvas
+        The condition.
+    images
+        To train on, each seen once.
+    seed
+        Of the new readout.
+
+    Examples
+    --------
+    >>> run = contours(length=5, shear=0.2, images=640)
+    >>> run.task.name, run.task.changes["shear"]
+    ('contours-5', 0.2)
+    """
+    if start is not None:
+        first = config_of(start)
+        model, options = first.model, first.options
+    changes = {"shear": shear, "canvas": canvas}
+    source = Source(dataset="contours", length=length, changes=changes)
+    return RunConfig(
+        recipe="contours",
+        model=model,
+        options=options or {},
+        seed=seed,
+        stages=(Stage(sources=(source,), images=images),),
+        clip=5.0,
+        precision="tf32",
+        evaluate_every=250,
+        start=start,
+        start_readout=start is None,
+    )

@@ -1,0 +1,44 @@
+import json
+
+import pytest
+
+from hgru_vision.recipes import make_run
+from hgru_vision.training.files import WEIGHTS
+
+
+def test_boundaries_are_the_papers():
+    run = make_run("boundaries", root="BSR")
+    assert run.stages[0].images == 1000 * 200
+    assert (run.model, run.learning_rate, run.target, run.balance) == (
+        "contour_hgru", 1e-3, "segmentation", True,
+    )  # fmt: skip
+    assert run.task.path == "BSR" and run.task.changes == {} and run.start is None
+
+
+def test_boundaries_take_other_networks_budgets_and_weights(tmp_path):
+    (tmp_path / "vgg.npz").write_bytes(b"layers")
+    run = make_run(
+        "boundaries",
+        model="contour_feedforward",
+        epochs=3,
+        vgg=str(tmp_path / "vgg.npz"),
+        options={"channels": 32},
+        changes={"target": "annotator"},
+        balance=False,
+        seed=4,
+    )
+    assert run.stages[0].images == 600 and run.options == {"channels": 32} and run.seed == 4
+    assert run.start.endswith("vgg.npz") and len(run.start_sha256) == 64
+    assert run.task.changes == {"target": "annotator"} and not run.balance
+
+
+def test_contours_go_on_from_natural_images(tmp_path):
+    first = make_run("boundaries", options={"channels": 32})
+    (tmp_path / "config.json").write_text(json.dumps(first.to_json()))
+    (tmp_path / WEIGHTS).write_bytes(b"weights")
+    run = make_run("contours", start=str(tmp_path), length=5, shear=0.6)
+    assert run.options == {"channels": 32} and not run.start_readout and run.target == "label"
+    assert run.task.length == 5 and run.task.changes == {"shear": 0.6, "canvas": 150}
+    assert make_run("contours").start_readout
+    with pytest.raises(FileNotFoundError, match="none is neither shipped weights nor"):
+        make_run("contours", start="none")
