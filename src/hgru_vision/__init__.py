@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hgru_vision.data.readers import ArchiveFolder, open_dataset
     from hgru_vision.models import create_model, list_models
     from hgru_vision.stimuli import preset
+    from hgru_vision.weights import list_weights, load_weights
 
 __version__ = "0.1.0"
 
@@ -29,6 +30,8 @@ _HOMES = {
     "SyntheticContours": "hgru_vision.data.contours",
     "create_model": "hgru_vision.models",
     "list_models": "hgru_vision.models",
+    "list_weights": "hgru_vision.weights",
+    "load_weights": "hgru_vision.weights",
     "open_dataset": "hgru_vision.data.readers",
     "preset": "hgru_vision.stimuli",
 }
@@ -41,6 +44,8 @@ __all__ = [
     "SyntheticContours",
     "create_model",
     "list_models",
+    "list_weights",
+    "load_weights",
     "open_dataset",
     "preset",
 ]

@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -130,6 +131,35 @@ def test_a_run_on_files_is_judged_on_what_was_held_out(tmp_path, capsys):
         assert "was trained on the files in" in capsys.readouterr().err
     assert main(["eval", str(tmp_path / "run"), "--reestimate", "1"]) == 2
     assert "--reestimate needs images that are drawn; give --preset" in capsys.readouterr().err
+
+
+def test_a_run_on_contours_is_judged_on_these(tmp_path, capsys):
+    changes = {"canvas": 32, "cells": 8}
+    contours = Source(dataset="contours", length=4, changes=changes)
+    run_folder(tmp_path / "contours", stages=(Stage(sources=(contours,), images=64),))
+    assert main(["eval", str(tmp_path / "contours")]) == 0
+    out = capsys.readouterr().out
+    assert "right on 20 images of contours-4" in out and "probe" not in out
+    assert main(["eval", str(tmp_path / "contours"), "--count", "6"]) == 2
+    assert "was trained on images of contours-4 and is judged on" in capsys.readouterr().err
+
+
+def test_boundaries_are_judged_by_their_auc(tmp_path, capsys, natural):
+    from hgru_vision.recipes import make_run
+
+    config = make_run(
+        "boundaries",
+        root=str(natural),
+        options={"channels": 4, "kernel_size": 3, "timesteps": 2},
+        changes={"crop": 32, "allow_partial": True},
+    )
+    config = replace(config, test_images=3)
+    (tmp_path / "run").mkdir()
+    write_json(tmp_path / "run" / "config.json", config.to_json())
+    save_file(build(config).state_dict(), tmp_path / "run" / "weights.safetensors")
+    assert main(["eval", str(tmp_path / "run")]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"Pixel AUC 0\.\d{3} on 3 images of .* \(0\.\d{3} to [01]\.\d{3}\)\.", out)
 
 
 @pytest.mark.parametrize("text", ["", "0:3", "5:4", "a", "4,x", "1:2:3"])

@@ -76,3 +76,52 @@ def test_bad_input_is_one_line(predictions, root, tmp_path, capsys):
     (predictions / "2.npy").unlink()
     assert run(predictions, root) == 2
     assert "no prediction for picture 2" in capsys.readouterr().err
+
+
+@pytest.fixture
+def network(tmp_path):
+    """A file with a network for pixels that finds the middle row of the pictures."""
+    path = tmp_path / "own.py"
+    path.write_text(
+        "import torch\n"
+        "class Middle(torch.nn.Module):\n"
+        "    def forward(self, images):\n"
+        "        rows = torch.arange(images.shape[2]).view(1, -1, 1) - 15\n"
+        "        said = (-rows.abs()).expand(len(images), *images.shape[2:]) * 1.0\n"
+        "        return torch.stack([-said - 2, said], dim=1)\n"
+    )
+    return f"{path}:Middle"
+
+
+def test_a_network_predicts_first(root, network, tmp_path, capsys):
+    numbers = tmp_path / "score.json"
+    maps = tmp_path / "maps"
+    assert run(maps, root, "--run", network, "--device", "cpu", "--json", numbers) == 0
+    broad = json.loads(numbers.read_text())
+    assert sorted(path.name for path in maps.iterdir()) == ["1.png", "2.png"]
+    assert run(maps, root, "--run", network) == 2
+    assert "maps exists; score it as it is" in capsys.readouterr().err
+    assert run(maps, root, "--nms", "--json", numbers) == 0
+    crest = json.loads(numbers.read_text())
+    assert (broad["nms"], crest["nms"]) == (False, True)
+    assert crest["ods"]["f"] > 0.8  # a line through the whole picture, of which 30 of 40 are marked
+    assert crest["curve"] != broad["curve"]
+
+
+def test_the_run_of_a_recipe_is_scored(natural, tmp_path, capsys):
+    from dataclasses import replace
+
+    from hgru_vision.recipes import make_run
+    from hgru_vision.training.loop import train
+
+    config = make_run(
+        "boundaries",
+        root=str(natural),
+        options={"channels": 4, "kernel_size": 3, "timesteps": 2},
+        changes={"crop": 32, "allow_partial": True},
+    )
+    stage = replace(config.stages[0], images=8)
+    small = {"batch": 4, "evaluation_images": 3, "test_images": 3, "statistics_batches": 1}
+    train(replace(config, stages=(stage,), **small), tmp_path / "run", progress=False)
+    assert run(tmp_path / "maps", natural, "--run", tmp_path / "run", "--nms") == 0
+    assert "Boundaries of 3 pictures" in capsys.readouterr().out

@@ -19,18 +19,19 @@ def test_all_figures_are_drawn_or_said_not_to_be(tmp_path, capsys, row):
     assert main(["figures", "--ledger", str(tmp_path), "--out", str(out)]) == 0
     names = {"accuracy", "parameters", "exemplars", "supplement", "seeds"}
     drawn = {str(path.relative_to(out)) for path in out.rglob("*.*")}
-    assert drawn == {f"curriculum-paper/{name}.svg" for name in names}
+    assert drawn == {"claims.md", *(f"curriculum-paper/{name}.png" for name in names)}
     said = capsys.readouterr().out
-    assert f"wrote {out}/curriculum-paper/accuracy.svg" in said
+    assert f"wrote {out}/curriculum-paper/accuracy.png" in said
+    assert "generalisation: not drawn; no network was measured; `hgru generalise` does it" in said
     assert "alc: not drawn; no run of its networks has an ALC (last stage)" in said
     assert "beyond: not drawn" in said
 
 
 def test_every_study_has_a_folder(ledger, tmp_path, capsys):
     arguments = ["figures", "seeds", "--ledger", str(ledger.parent), "--out", str(tmp_path / "out")]
-    assert main([*arguments, "--format", "png"]) == 0
+    assert main([*arguments, "--format", "svg"]) == 0
     drawn = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.*")}
-    assert drawn == {"synthetic-paper/seeds.png", "curriculum-paper/seeds.png"}
+    assert drawn == {"synthetic-paper/seeds.svg", "curriculum-paper/seeds.svg"}
     said = capsys.readouterr().out
     assert "synthetic recipe, paper Pathfinder: 2 runs, 1 network, paths of 6, 14 paddles" in said
 
@@ -53,5 +54,20 @@ def test_no_ledger_and_an_empty_one(tmp_path, capsys):
     assert main(["figures", "--ledger", str(tmp_path / "none")]) == 2
     assert "no ledger" in capsys.readouterr().err
     (tmp_path / "empty.jsonl").touch()
-    assert main(["figures", "--ledger", str(tmp_path / "empty.jsonl")]) == 2
-    assert "empty.jsonl has no run yet; `hgru sweep` adds them" in capsys.readouterr().err
+    arguments = ["--ledger", str(tmp_path / "empty.jsonl"), "--out", str(tmp_path / "out")]
+    assert main(["figures", *arguments]) == 0
+    assert "empty.jsonl has no run yet; `hgru sweep` adds them" in capsys.readouterr().out
+    assert "**not run yet**" in (tmp_path / "out/claims.md").read_text()
+    assert main(["figures", "seeds", *arguments]) == 2
+    assert "empty.jsonl has nothing of what seeds shows" in capsys.readouterr().err
+
+
+def test_what_was_measured_of_trained_networks_is_drawn(tmp_path, capsys, measured):
+    from hgru_vision.sweeps.jsonl import append_line
+
+    (tmp_path / "results").mkdir()
+    append_line(tmp_path / "results/generalisation/a.jsonl", measured("length", 6).to_json())
+    where = ["--ledger", str(tmp_path / "results"), "--out", str(tmp_path)]
+    assert main(["figures", "generalisation", *where]) == 0
+    assert (tmp_path / "generalisation.png").stat().st_size > 10_000
+    assert f"wrote {tmp_path}/generalisation.png" in capsys.readouterr().out

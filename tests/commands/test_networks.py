@@ -1,5 +1,7 @@
+from hashlib import sha256
+
 import pytest
-from safetensors.torch import save_file
+from safetensors.torch import save, save_file
 
 from hgru_vision.commands.networks import open_network
 from hgru_vision.recipes.quick import quick
@@ -13,6 +15,23 @@ def test_a_run_is_opened_with_its_configuration(tmp_path):
     save_file(build(config).state_dict(), tmp_path / "weights.safetensors")
     opened = open_network(str(tmp_path))
     assert opened.config == config and opened.result is None
+    assert not opened.network.training
+
+
+def test_trained_weights_are_opened_by_their_name(tmp_path, monkeypatch):
+    config = quick()
+    numbers = save(build(config).state_dict())
+    result = {"outcome": "finished", "accuracy": 0.9, "correct": 9, "test_images": 10, "alc": None,
+              "stuck": False, "curve": [], "images": 1, "seconds": 1.0, "images_per_second": 1.0,
+              "waiting": 0.0, "peak_memory": 1, "parameters": 1, "device": "cpu",
+              "versions": {}}  # fmt: skip
+    card = {"schema": 1, "name": "hgru_small.x", "sha256": sha256(numbers).hexdigest(),
+            "command": "", "note": "", "config": config.to_json(), "result": result}  # fmt: skip
+    (tmp_path / "hgru_small.x.safetensors").write_bytes(numbers)
+    write_json(tmp_path / "hgru_small.x.json", card)
+    monkeypatch.setattr("hgru_vision.weights.FOLDER", tmp_path)
+    opened = open_network("hgru_small.x")
+    assert opened.config == config and opened.result.accuracy == 0.9
     assert not opened.network.training
 
 

@@ -4,6 +4,7 @@ from hgru_vision.cli import main
 from hgru_vision.sweeps.ledger import read_ledger
 
 GRID = """
+from dataclasses import replace
 from hgru_vision.recipes.quick import SMALL
 from hgru_vision.training.config import RunConfig, Stage
 
@@ -16,6 +17,10 @@ def run(seed, **options):
 
 def two():
     return [run(0), run(1)]
+
+def staged():
+    short = run(0)
+    return [replace(short, stages=short.stages * 2), short]
 
 def broken():
     return [run(2, steps=3), run(0)]
@@ -54,6 +59,18 @@ def test_a_failing_run_is_told_and_makes_the_status_1(grids, capsys):
     assert (grids / "elsewhere").is_dir()
 
 
+def test_fields_of_all_runs_are_changed_and_recorded(grids, capsys):
+    assert main(["sweep", "mine.py:staged", "--set", "learning_rate=1e-4", "data_seed=7"]) == 0
+    long, short = sorted(read_ledger(grids / "results"), key=lambda row: -len(row.config.stages))
+    assert {row.config.learning_rate for row in (long, short)} == {1e-4}
+    assert {row.config.data_seed for row in (long, short)} == {7}
+    # Every run has another folder than without the change.
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"; the first 32 of 64 images are those of run {short.hash[:8]}" in told
+    assert main(["sweep", "mine.py:staged", "--budget", "0s"]) == 0
+    assert "missing" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("flags", "text"),
     [
@@ -62,6 +79,7 @@ def test_a_failing_run_is_told_and_makes_the_status_1(grids, capsys):
         (["tiny", "--gpus-per-run", "1"], "--gpus-per-run is for --on ray"),
         (["tiny", "--address", "auto"], "--address is for --on ray"),
         (["tiny", "--on", "ray", "--workers", "2"], "--workers is for --on local"),
+        (["tiny", "--set", "bacth=3"], "bacth is not a field of RunConfig"),
         (["tiny", "--workers", "0"], "workers must be 1 or more; got 0"),
     ],
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hgru_vision.cli import main
-from hgru_vision.commands.train import change
+from hgru_vision.commands.train import change, read_run
 from hgru_vision.recipes import make_run
 from hgru_vision.training.checkpoint import build
 
@@ -101,6 +101,33 @@ def test_a_change_that_cannot_be_made_is_refused(text, message):
     assert message in str(error.value)
 
 
+def test_keywords_of_a_recipe_are_within_reach(natural, capsys):
+    keywords = (
+        f"root={natural}", "epochs=1", 'changes={"crop": 32, "allow_partial": true}',
+        'options={"channels": 4, "kernel_size": 3, "timesteps": 1}',
+    )  # fmt: skip
+    few = ("stages[0].images=8", "batch=4", "warm_up=0", "statistics_batches=1",
+           "evaluate_every=2", "evaluation_images=3", "test_images=3")  # fmt: skip
+    run = ["train", "boundaries", "--with", *keywords, "--out", "run", "--device", "cpu"]
+    assert main([*run, "--set", *few]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.startswith("Pixel AUC 0.") and ", the mean over 3 test pictures, after 8 imag" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("seed=3", "seed has a flag of its own; give --seed 3"),
+        ("root", "--with takes keyword=value, such as root=BSR; got 'root'"),
+        ("shear=0.2", "the recipe quick takes no shear; it takes images, seed"),
+        ("images=many", "images must be a whole number; got 'many'"),
+    ],
+)
+def test_keywords_that_no_recipe_takes_are_refused(capsys, text, message):
+    assert main(["train", "quick", "--out", "x", "--with", text]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_a_recipe_that_takes_no_length_says_so(capsys):
     assert main(["train", "quick", "--out", "x", "--length", "14"]) == 2
     assert "the recipe quick takes no length; it takes images, seed" in capsys.readouterr().err
@@ -121,3 +148,48 @@ def test_the_ledger_is_read_where_there_is_one(monkeypatch, tmp_path, capsys):
     append(Path("results/quick.jsonl"), row)
     assert train(changes=("stuck_after=40", "learning_rate=1e-9", "seed=1"), out="again") == 0
     assert "like it in the ledger 1 of 1 ended there" in " ".join(capsys.readouterr().err.split())
+
+
+def published(tmp_path, monkeypatch):
+    """Train a run, publish it, and give its name among weights that are elsewhere."""
+    from hgru_vision import weights
+
+    monkeypatch.setattr(weights, "FOLDER", tmp_path / "shelf")
+    assert train() == 0
+    return weights.publish(Path("run"), "small")
+
+
+def test_the_command_of_a_card_makes_the_same_network(tmp_path, monkeypatch, capsys):
+    made = published(tmp_path, monkeypatch)
+    command = made.command.split()
+    assert command[0] == "hgru"
+    assert main([*command[1:], "--device", "cpu"]) == 0
+    again = tmp_path / "runs" / made.name / "weights.safetensors"
+    assert again.read_bytes() == Path("run/weights.safetensors").read_bytes()
+
+
+def test_a_configuration_is_found_in_any_of_its_files(tmp_path, monkeypatch):
+    made = published(tmp_path, monkeypatch)
+    for reference in ("run", "run/config.json", made.name, f"shelf/{made.name}.json"):
+        assert read_run(reference) == made.config
+    changed = ["--config", "run", "--seed", "3", "--set", "stages[0].images=40"]
+    assert main(["train", *changed, "--out", "other", "--device", "cpu"]) == 0
+    run = read_run("other")
+    assert (run.seed, run.stages[0].images, run.batch) == (3, 40, 8)
+
+
+def test_what_is_no_configuration_is_refused(capsys, tmp_path):
+    (tmp_path / "a.json").write_text("{")
+    (tmp_path / "b.json").write_text('{"bacth": 3}')
+    (tmp_path / "c.json").write_text('{"schema": 1, "sha256": "00"}')
+    for arguments, text in (
+        (["--config", "none"], "no configuration 'none'; give the folder of a run, its config.js"),
+        (["--config", "a.json"], "a.json is not JSON"),
+        (["--config", "c.json"], "c.json is no card: name is missing; Card needs it"),
+        (["--config", "b.json"], "bacth is not a field of RunConfig; did you mean 'batch'?"),
+        (["quick", "--config", "run"], "give a recipe (paper, curriculum, ...) or --config, one"),
+        ([], "give a recipe (paper, curriculum, ...) or --config, one of them"),
+        (["--config", "b.json", "--length", "9"], "length is for a recipe; change the fields"),
+    ):
+        assert main(["train", *arguments, "--out", "x"]) == 2
+        assert text in capsys.readouterr().err

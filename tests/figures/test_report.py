@@ -1,10 +1,13 @@
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from hgru_vision.analysis.study import studies
+from hgru_vision.commands.figures import summary
 from hgru_vision.figures.report import report_html
+from hgru_vision.figures.style import NothingToDraw
 
 
 class Checker(HTMLParser):
@@ -83,13 +86,48 @@ def test_pixels_are_told_by_their_overlap(row):
     assert len(images) == 1  # the exemplars
 
 
+@pytest.fixture
+def _without_pictures(monkeypatch):
+    """Spare a test of the text the seconds that pictures take."""
+
+    def nothing(name, study):
+        raise NothingToDraw("spared")
+
+    monkeypatch.setattr("hgru_vision.figures.report.draw", nothing)
+
+
+@pytest.mark.usefixtures("_without_pictures")
 def test_the_alc_of_several_stages_is_named_so(row):
     text, _ = read(report_html(studies([row(stages=2, points=4)])))
     assert "best mean ± sd ALC (last stage) runs" in text
 
 
+@pytest.mark.usefixtures("_without_pictures")
 def test_names_from_outside_cannot_become_tags(row):
     found = studies([row(recipe="<b>", path="a&b", shortcut=None, points=0)])
     text, _ = read(report_html(found))
     assert "<b> recipe, a&b Pathfinder" in text
     assert "without a path: not measured" in text
+
+
+@pytest.mark.usefixtures("_without_pictures")
+def test_time_that_runs_share_is_counted_once(row):
+    first, second = row("hgru", 6), row("hgru", 14)
+    hours = [replace(each.result, seconds=7200.0, shared=None) for each in (first, second)]
+    shared = {"run": first.hash, "images": 64_000, "seconds": 3600.0}
+    hours[1] = replace(hours[1], shared=shared)
+    rows = [replace(each, result=new) for each, new in zip((first, second), hours, strict=True)]
+    assert "<td>2</td><td>3.0</td>" in report_html(studies(rows))
+
+
+def test_boundaries_are_told_by_their_auc(row):
+    (study,) = studies([row("contour_hgru", dataset="bsds500", path="BSR", target="segmentation")])
+    text, _ = read(report_html([study]))
+    assert "of the pixel AUC, the mean over test images" in text and "BSDS500 pixel AUC" in text
+    assert "Not run" not in text and "paddles" not in text.partition("BSDS500")[2]
+    assert summary(study).endswith("1 run, 1 network, natural images")
+
+
+def test_contours_are_no_pathfinder_to_be_completed(row):
+    (study,) = studies([row("hgru", 9, dataset="contours")])
+    assert study.lengths == [9]

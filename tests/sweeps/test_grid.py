@@ -1,8 +1,9 @@
 import pytest
 
-from hgru_vision.models import list_models
+from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.sweeps.grid import load_grid, product
 from hgru_vision.sweeps.grids import GRIDS
+from hgru_vision.sweeps.jobs import beginnings
 
 
 def facts(runs):
@@ -45,10 +46,17 @@ def test_the_grids_hold_what_they_say():
     assert {run.model for run in recurrent} == lesions | others
     assert {run.task.length for run in recurrent} == {6, 9, 14}
     networks = load_grid("networks")
-    full_size = set(list_models()) - {"hgru_small"}
-    first = networks[: len(full_size)]
+    full_size = set(CATALOGUE) - {"hgru_small"}
+    first = networks[: 3 * len(full_size)]
     assert {run.model for run in first} == full_size
-    assert {(run.task.length, run.seed) for run in first} == {(14, 0)}
+    assert {run.seed for run in first} == {0}
+
+
+@pytest.mark.parametrize("name", ["recurrent", "networks"])
+def test_a_network_goes_from_short_to_long_so_that_stages_are_shared(name):
+    runs = load_grid(name)
+    for short, middle, long in zip(runs[::3], runs[1::3], runs[2::3], strict=True):
+        assert beginnings(long) == [middle, short]
 
 
 def test_a_grid_of_ones_own(tmp_path):

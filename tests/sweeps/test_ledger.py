@@ -164,6 +164,10 @@ def test_a_row_with_a_path_of_one_machine_is_refused():
     with pytest.raises(ValueError, match=r"path /data/x means nothing on another machine"):
         LedgerRow(config=config(path="/data/x"), result=RESULT)
     check_portable(config(path="data/x"))
+    begun = replace(config(), start="/runs/x", start_sha256="0" * 64)
+    with pytest.raises(ValueError, match=r"path /runs/x means nothing on another machine"):
+        check_portable(begun)
+    check_portable(replace(begun, start="runs/x"))
 
 
 def test_a_row_that_does_not_fit_leaves_the_ledger_as_it_was(tmp_path, monkeypatch):

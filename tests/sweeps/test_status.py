@@ -21,6 +21,12 @@ def text_of(outcomes):
     return console.file.getvalue()
 
 
+def test_boundaries_are_told_apart_by_their_measure(row):
+    made = row("contour_hgru", dataset="bsds500", path="BSR", target="segmentation")
+    job = Job.under(Path("runs"), made.config)
+    assert "bsds500, pixel AUC" in text_of([Outcome(job=job, state="done", result=made.result)])
+
+
 def test_runs_are_counted_by_network_task_and_state(small_config):
     def outcome(seed, state, **keywords):
         changes = {} if seed < 10 else {"model": "hgru", "target": "label"}

@@ -1,4 +1,8 @@
 import json
+import shutil
+import zipfile
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -6,8 +10,10 @@ from safetensors.torch import load_file
 
 from hgru_vision import weights
 from hgru_vision.training.config import RunConfig, Source, Stage
+from hgru_vision.training.files import write_json
 from hgru_vision.training.loop import train
 
+ROOT = Path(__file__).parents[2]
 SMALL = {"canvas": 32, "edge_margin": 3, "seed_radius": 5, "marker_radius": 1.5,
          "distractor_length": 2, "distractor_paddles": 8}  # fmt: skip
 
@@ -23,7 +29,9 @@ def run(tmp_path_factory):
         statistics_batches=1,
     )
     folder = tmp_path_factory.mktemp("run")
-    train(config, folder, progress=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hgru_vision.training.outcome._shortcut", lambda _: None)  # takes seconds
+        train(config, folder, progress=False)
     return folder
 
 
@@ -45,8 +53,55 @@ def test_what_is_published_is_loaded(run, shelf):
 
 def test_the_card_says_how_it_was_made(run, shelf):
     made = weights.publish(run, "small3")
-    assert made.command == ("hgru train own --model hgru_small --preset paper --length 3 --seed 0")
+    assert made.command == "hgru train --config hgru_small.small3 --out runs/hgru_small.small3"
     assert made.result.test_images == 8
+    assert made.size == (run / "weights.safetensors").stat().st_size
+
+
+def test_a_card_names_the_weights_that_its_run_began_from(run, shelf, tmp_path_factory):
+    config = RunConfig.from_json(json.loads((run / "config.json").read_text()))
+    folder = tmp_path_factory.mktemp("second") / "run"
+    shutil.copytree(run, folder)
+    write_json(folder / "config.json", replace(config, start=str(run)).to_json())
+    with pytest.raises(
+        ValueError, match=r"means nothing on another machine, and a ledger or a card"
+    ):
+        weights.publish(folder, "second")
+    weights.publish(run, "first")
+    second = weights.publish(folder, "third")
+    assert second.config.start == "hgru_small.first"
+    assert second.config.hash == replace(config, start=str(run)).hash
+
+
+@pytest.mark.parametrize("tag", ["", "a.b", "A", "../x"])
+def test_a_tag_that_names_no_file_is_refused(run, shelf, tag):
+    with pytest.raises(ValueError, match=r"a tag has small letters, digits, - and _, as path.*got"):
+        weights.publish(run, tag)
+    assert weights.list_weights() == []
+
+
+def test_the_package_has_them_at_its_first_level(run, shelf):
+    import hgru_vision as hv
+
+    made = weights.publish(run, "small3")
+    assert hv.list_weights() == [made.name]
+    assert not hv.load_weights(made.name).training
+
+
+@pytest.mark.slow
+def test_a_wheel_holds_them(tmp_path):
+    """Build the package with a pair of files in it, from a copy."""
+    hatchling = pytest.importorskip("hatchling.builders.wheel")
+    root = tmp_path / "copy"
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "src", root / "src", ignore=ignore)
+    for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore"):
+        shutil.copy(ROOT / name, root)
+    names = {f"hgru_vision/weights/hgru.x{ending}" for ending in (".json", ".safetensors")}
+    for name in names:
+        (root / "src" / name).touch()
+    (wheel,) = hatchling.WheelBuilder(str(root)).build(directory=str(tmp_path / "dist"))
+    assert names < set(zipfile.ZipFile(wheel).namelist())
 
 
 def test_damage_is_noticed(run, shelf):

@@ -107,7 +107,7 @@ class Study:
     @property
     def name(self) -> str:
         """For people: ``screen recipe, paper Pathfinder``."""
-        return f"{self.recipe} recipe, {self.task} Pathfinder"
+        return f"{self.recipe} recipe, {self.task}{' Pathfinder' if self.pathfinder else ''}"
 
     @property
     def folder(self) -> str:
@@ -123,9 +123,10 @@ class Study:
 
     @cached_property
     def lengths(self) -> list[int]:
-        """The paper's lengths and all others that were run; the latter alone if none is its."""
+        """Those that were run; with them all of the paper's, if one is its and on a Pathfinder."""
         run = {length for _, length in self.cells}
-        return sorted(run | set(PATH_LENGTHS) if run & set(PATH_LENGTHS) else run)
+        of_paper = self.pathfinder and run & set(PATH_LENGTHS)
+        return sorted(run | set(PATH_LENGTHS) if of_paper else run)
 
     @property
     def rows(self) -> list[LedgerRow]:
@@ -133,8 +134,18 @@ class Study:
         return [row for cell in self.cells.values() for row in cell.rows]
 
     @property
+    def pathfinder(self) -> bool:
+        """Whether its runs are on a Pathfinder, drawn or from files."""
+        return all(row.config.task.dataset == "pathfinder" for row in self.rows)
+
+    @property
+    def boundaries(self) -> bool:
+        """Whether its runs find boundaries, and their accuracy is a pixel AUC."""
+        return all(row.config.boundaries for row in self.rows)
+
+    @property
     def segmentation(self) -> bool:
-        """Whether its runs are judged pixel by pixel; chance is not one half then."""
+        """Whether its runs decide about pixels, boundaries among them."""
         return any(row.config.target == "segmentation" for row in self.rows)
 
     @property
@@ -185,6 +196,8 @@ def studies(rows: Sequence[LedgerRow]) -> list[Study]:
 def _task(config: RunConfig) -> str:
     source = config.task
     name = source.preset if source.path is None else source.path
+    if source.dataset != "pathfinder":
+        name = source.dataset
     changes = _naming(source.changes, sorted(source.changes))
     target = config.target if config.target != "label" else ""
     return " ".join(filter(None, (name, changes, target)))

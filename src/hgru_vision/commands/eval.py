@@ -17,6 +17,7 @@ from torch import nn
 from hgru_vision.analysis.learning import name_of_alc
 from hgru_vision.analysis.profile import Bin, accuracy_by_quantile
 from hgru_vision.circuits.equilibrium import EquilibriumHGRU
+from hgru_vision.commands.accuracy import as_number
 from hgru_vision.commands.networks import Opened, open_network
 from hgru_vision.commands.options import configure, parse_changes
 from hgru_vision.data.datasets import Pathfinder
@@ -27,7 +28,7 @@ from hgru_vision.figures.style import check_picture, save_figure
 from hgru_vision.papers.linsley2018 import BATCH_SIZE
 from hgru_vision.stimuli.audit import audit, stratify
 from hgru_vision.stimuli.scenes import cues
-from hgru_vision.training.config import RunConfig
+from hgru_vision.training.config import RunConfig, Source
 from hgru_vision.training.data import final_data, pathfinder_config
 from hgru_vision.training.environment import pick_device
 from hgru_vision.training.evaluate import Evaluation, find_circuit, reestimate_statistics
@@ -64,8 +65,8 @@ def evaluate(
     Parameters
     ----------
     network
-        Folder of a run (hgru train), or FILE.py:FUNCTION, a function without arguments that
-        returns a trained torch module.
+        Folder of a run (hgru train), name of trained weights (hgru weights), or FILE.py:FUNCTION,
+        a function without arguments that returns a trained torch module.
     preset
         paper, matched, authors, ...; `hgru presets` lists them. What the run was trained for, if
         not given.
@@ -180,13 +181,14 @@ def _data(
 ) -> tuple[ImageDataset, str]:
     """Open the images asked for and name them; what is not said is as in the run's own task."""
     task = None if config is None else config.task
-    if config is not None and task is not None and task.path is not None and preset is None:
+    other = task is not None and (task.path is not None or task.dataset != "pathfinder")
+    if config is not None and task is not None and other and preset is None:
         if any(given is not None for given in (length, count, seed)) or changes:
             raise ValueError(
-                f"the run was trained on the files in {task.path} and is judged on those held out; "
+                f"the run was trained on {_named(task)} and is judged on those held out; "
                 "give --preset with --length, --count, --seed or --set"
             )
-        return final_data(config), f"images of {task.path}"
+        return final_data(config), f"images of {task.path or task.name}"
     if task is not None and preset is None:
         preset = task.preset
         merged = task.changes | parse_changes(preset, changes)
@@ -194,7 +196,7 @@ def _data(
         chosen = pathfinder_config(replace(task, length=length, changes=merged))
     else:
         preset = preset or "paper"
-        if task is not None and task.path is None and length is None:
+        if task is not None and not other and length is None:
             length = task.length
         chosen = configure(preset, length, changes)
     data = Pathfinder(
@@ -205,6 +207,10 @@ def _data(
         config=chosen,
     )
     return data, f"test images of {preset}-{chosen.length}"
+
+
+def _named(task: Source) -> str:
+    return f"the files in {task.path}" if task.path is not None else f"images of {task.name}"
 
 
 def _training_batches(
@@ -229,15 +235,22 @@ def _summary(found: Evaluation) -> dict[str, Any]:
 
 
 def _headline(found: Evaluation, images: str, opened: Opened) -> str:
-    low, high = found.interval
-    what = "right" if found.overlap is None else "of the pixels right"
-    text = f"[bold]{found.accuracy:.1%}[/] {what} on {escape(images)} ({low:.1%} to {high:.1%})."
+    number, low, high = (
+        as_number(each, found.boundaries) for each in (found.accuracy, *found.interval)
+    )
+    what = f"[bold]{number}[/] {'right' if found.overlap is None else 'of the pixels right'}"
+    if found.boundaries:
+        what = f"Pixel AUC [bold]{number}[/]"
+    text = f"{what} on {escape(images)} ({low} to {high})."
     if found.mean_overlap is not None:
         text += f" Intersection over union {found.mean_overlap:.3f}."
     run = opened.result
     if run is not None and opened.config is not None and run.accuracy is not None:
-        area = "" if run.alc is None else f", {name_of_alc([opened.config])} {run.alc:.1%}"
-        text += f" Its run ended at {run.accuracy:.1%}{area}."
+        boundaries = opened.config.boundaries
+        text += f" Its run ended at {as_number(run.accuracy, boundaries)}"
+        if run.alc is not None:
+            text += f", {name_of_alc([opened.config])} {as_number(run.alc, boundaries)}"
+        text += "."
     return text
 
 

@@ -1,4 +1,4 @@
-"""hgru figures: the paper's figures from a ledger."""
+"""hgru figures: the paper's figures and its claims, from a ledger."""
 
 import warnings
 from pathlib import Path
@@ -6,30 +6,42 @@ from typing import Annotated, Literal
 
 import tyro
 
+from hgru_vision.analysis.generalisation import read_rows
 from hgru_vision.analysis.study import Study, studies
-from hgru_vision.figures.registry import FIGURES, NETWORK_FIGURES, check_name, draw
-from hgru_vision.figures.style import NothingToDraw, save_figure
-from hgru_vision.sweeps.ledger import LedgerWarning, read_ledger
+from hgru_vision.figures.claims import claims_page
+from hgru_vision.figures.generalisation import generalisation
+from hgru_vision.figures.registry import (
+    FIGURES,
+    LEDGER_PAGES,
+    NETWORK_FIGURES,
+    check_name,
+    draw,
+)
+from hgru_vision.figures.style import NothingToDraw, save, save_figure
+from hgru_vision.sweeps.ledger import LedgerRow, LedgerWarning, read_ledger
+
+GENERALISATION = "generalisation"  # folder beside the ledgers
 
 
 def figures(
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = "all",
     ledger: Path = Path("results"),
     out: Path = Path("docs/reproduce"),
-    format: Literal["svg", "pdf", "png"] = "svg",
+    format: Literal["svg", "pdf", "png"] = "png",
     networks: tuple[str, ...] = (),
 ) -> None:
-    """Draw the figures of the paper, and more, from a ledger of runs.
+    """Draw the figures of the paper, and more, from a ledger of runs, and judge its claims.
 
     Runs of one recipe on one Pathfinder go into a folder of their own, such as
-    OUT/screen-paper/accuracy.svg. What was not run is named in the figure.
+    OUT/screen-paper/accuracy.png. What was not run is named in the figure.
 
     Example: hgru figures accuracy --ledger results --out docs/reproduce
 
     Parameters
     ----------
     name
-        accuracy, alc, parameters, exemplars, supplement, beyond, curves, seeds; or all. Or
+        accuracy, alc, parameters, exemplars, supplement, beyond, curves, seeds; claims (a page,
+        OUT/claims.md), generalisation (of what hgru generalise measured); or all of these. Or
         eigenconnectivity, of --networks.
     ledger
         File or folder that `hgru sweep` wrote.
@@ -38,7 +50,8 @@ def figures(
     format
         Of the pictures.
     networks
-        For eigenconnectivity: folders of runs (hgru train), or FILE.py:FUNCTION.
+        For eigenconnectivity: names of trained weights, folders of runs (hgru train), or
+        FILE.py:FUNCTION.
     """
     if name in NETWORK_FIGURES:
         from hgru_vision.commands.eigenconnectivity import draw_eigenconnectivity
@@ -46,11 +59,19 @@ def figures(
         return draw_eigenconnectivity(networks, out / f"{name}.{format}")
     if networks:
         raise ValueError(f"--networks is for {', '.join(NETWORK_FIGURES)}; {name} takes a ledger")
-    names = list(FIGURES) if name == "all" else [check_name(name)]
+    names = [*FIGURES, *LEDGER_PAGES] if name == "all" else [check_name(name)]
+    rows = read_told(ledger)
     drawn = 0
-    for study in read_studies(ledger):
+    if "claims" in names:
+        save(claims_page(rows).encode(), out / "claims.md")
+        print(f"wrote {out / 'claims.md'}")
+        drawn += 1
+    if "generalisation" in names:
+        drawn += _draw_generalisation(ledger, out / f"generalisation.{format}")
+    of_studies = [each for each in names if each in FIGURES]
+    for study in studies(rows) if of_studies else []:
         print(summary(study))
-        for each in names:
+        for each in of_studies:
             path = out / study.folder / f"{each}.{format}"
             try:
                 figure = draw(each, study)
@@ -60,20 +81,40 @@ def figures(
             save_figure(figure, path)
             print(f"  wrote {path}")
             drawn += 1
+    if not rows:
+        print(no_runs(ledger))
     if not drawn:
         raise ValueError(f"{ledger} has nothing of what {' or '.join(names)} shows")
 
 
-def read_studies(ledger: Path) -> list[Study]:
-    """Read a ledger, telling what was passed over; refuse an empty one."""
+def _draw_generalisation(ledger: Path, path: Path) -> bool:
+    """Draw what `hgru generalise` measured; say whether there was anything."""
+    folder = (ledger if ledger.is_dir() else ledger.parent) / GENERALISATION
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LedgerWarning)  # the later of two rows counts
+            figure = generalisation(read_rows(folder) if folder.is_dir() else [])
+    except NothingToDraw as nothing:
+        print(f"generalisation: not drawn; {nothing}")
+        return False
+    save_figure(figure, path)
+    print(f"wrote {path}")
+    return True
+
+
+def read_told(ledger: Path) -> list[LedgerRow]:
+    """Read a ledger, telling what was passed over."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LedgerWarning)
         rows = read_ledger(ledger)
     for warning in caught:
         print(f"note: {warning.message}")
-    if not rows:
-        raise ValueError(f"{ledger} has no run yet; `hgru sweep` adds them")
-    return studies(rows)
+    return rows
+
+
+def no_runs(ledger: Path) -> str:
+    """Say that a ledger is empty."""
+    return f"{ledger} has no run yet; `hgru sweep` adds them"
 
 
 def summary(study: Study) -> str:
@@ -81,4 +122,5 @@ def summary(study: Study) -> str:
     runs, networks = (len(study.rows), "run"), (len(study.networks), "network")
     counts = (f"{n} {word}{'' if n == 1 else 's'}" for n, word in (runs, networks))
     lengths = ", ".join(map(str, sorted({length for _, length in study.cells})))
-    return f"{study.name}: {', '.join(counts)}, paths of {lengths} paddles"
+    images = "natural images" if study.boundaries else f"paths of {lengths} paddles"
+    return f"{study.name}: {', '.join(counts)}, {images}"

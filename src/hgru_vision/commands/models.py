@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hgru_vision.models import list_models
-from hgru_vision.models.catalogue import CATALOGUE, Entry, Family
+from hgru_vision.models.catalogue import NETWORKS, Entry, Family
 
 TOLERANCE = 0.1  # of the paper's round multiples
 
@@ -29,7 +29,7 @@ def models(
         raise ValueError(f"no model's name matches {pattern!r}; 'hgru models' lists all")
     families = get_args(Family)
     entries = sorted(
-        (entry for entry in CATALOGUE.values() if entry.name in names),
+        (entry for entry in NETWORKS.values() if entry.name in names),
         key=lambda entry: families.index(entry.family),
     )
     table = Table(box=None, pad_edge=False, show_edge=False)
@@ -49,7 +49,7 @@ def models(
     console = Console(highlight=False)
     console.print(table)
     console.print(
-        f"\n{len(entries)} of {len(CATALOGUE)} networks. "
+        f"\n{len(entries)} of {len(NETWORKS)} networks. "
         "x hGRU: parameters as a multiple of the hGRU's."
     )
     if any(map(differs, entries)):
@@ -58,7 +58,7 @@ def models(
 
 def multiple(entry: Entry) -> float:
     """Return a network's parameters as a multiple of the hGRU network's."""
-    return entry.parameters / CATALOGUE["hgru"].parameters
+    return entry.parameters / NETWORKS["hgru"].parameters
 
 
 def differs(entry: Entry) -> bool:

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from hgru_vision.commands.figures import read_studies, summary
+from hgru_vision.analysis.study import studies
+from hgru_vision.commands.figures import no_runs, read_told, summary
 from hgru_vision.figures.report import report_html
 from hgru_vision.training.files import replace_file
 
@@ -19,7 +20,10 @@ def report(ledger: Path = Path("results"), out: Path = Path("report.html")) -> N
     out
         The file to write.
     """
-    found = read_studies(ledger)
+    rows = read_told(ledger)
+    if not rows:
+        raise ValueError(no_runs(ledger))
+    found = studies(rows)
     for study in found:
         print(summary(study))
     replace_file(out, report_html(found).encode())

@@ -6,7 +6,9 @@ from typing import Annotated, Any, Literal
 import tyro
 from rich.console import Console
 
+from hgru_vision.commands.accuracy import accuracy_in_words
 from hgru_vision.commands.options import parse_duration
+from hgru_vision.commands.train import change
 from hgru_vision.sweeps.grid import load_grid
 from hgru_vision.sweeps.launch import Launcher, Outcome
 from hgru_vision.sweeps.launch import sweep as run_sweep
@@ -25,13 +27,17 @@ def sweep(
     address: str | None = None,
     cpus_per_run: float | None = None,
     gpus_per_run: float | None = None,
+    set: tuple[str, ...] = (),
 ) -> None:
     """Run a grid of networks, tasks and seeds, as far as the time allows; called again, it goes on.
 
     A run whose row is in the ledger is done. One that the budget stops leaves a checkpoint. One
     that fails does not stop the others: its error is told at the end, and the exit status is 1.
+    Stages that two runs have in common are trained once.
 
     Example: hgru sweep tiny --budget 9m --out runs --ledger results/tiny.jsonl
+
+    Example: hgru sweep recurrent --budget 9m --set cuda_graph=true
 
     Parameters
     ----------
@@ -55,8 +61,11 @@ def sweep(
         Cores that a run takes on a Ray cluster, one if not given.
     gpus_per_run
         GPUs that a run takes on a Ray cluster, such as 0.25; 1 where there are any if not given.
+    set
+        Fields of all runs to change, such as --set cuda_graph=true, which makes small networks
+        faster on a GPU. Changed runs are other runs: give the same again to go on with them.
     """
-    configs = load_grid(grid)
+    configs = [change(config, set) for config in load_grid(grid)]
     seconds = None if budget is None else parse_duration(budget)
     for_local = {"workers": workers}
     for_ray = {"address": address, "cpus_per_run": cpus_per_run, "gpus_per_run": gpus_per_run}
@@ -97,8 +106,10 @@ def _line(outcome: Outcome) -> str:
     line = f"{outcome.job.name}: {outcome.state}"
     result = outcome.result
     if result is not None and result.accuracy is not None:
-        judged = "pixels" if outcome.job.config.target == "segmentation" else "images"
-        line += f", {result.accuracy:.1%} of {result.test_images:,} test {judged} right"
+        line += f", {accuracy_in_words(outcome.job.config, result)}"
+    if result is not None and result.shared is not None:
+        images, run = result.shared["images"], result.shared["run"][:8]
+        line += f"; the first {images:,} of {result.images:,} images are those of run {run}"
     if outcome.error is not None:
         line += f", {outcome.error}"
     return line

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from hgru_vision.analysis.study import Study
 
-__all__ = ["FIGURES", "NETWORK_FIGURES", "check_name", "draw"]
+__all__ = ["FIGURES", "LEDGER_PAGES", "NETWORK_FIGURES", "check_name", "draw"]
 
 FIGURES = {
     "accuracy": "Fig. 2a: accuracy by network and path length",
@@ -25,15 +25,22 @@ FIGURES = {
 }
 """What each figure shows. Its module and its function have its name."""
 
+LEDGER_PAGES = {
+    "claims": "What the paper says about recurrent networks, and what our runs say",
+    "generalisation": "Trained networks on images of other kinds",
+}
+"""What is made of all rows at once, not of one study: claims.md, and a figure of its own rows."""
+
 NETWORK_FIGURES = {"eigenconnectivity": "Supplement: patterns of the learnt horizontal connections"}
 """Figures of trained networks, which a ledger does not hold."""
 
 _WITHOUT_CHANCE = ("exemplars",)  # all others have a line at 50 %
+_OF_ANY_TASK = ("curves", "seeds")  # all others are about Pathfinder and its lengths
 
 
 def check_name(name: str) -> str:
     """Return the name of a figure; refuse another and suggest the nearest."""
-    known = FIGURES | NETWORK_FIGURES
+    known = FIGURES | LEDGER_PAGES | NETWORK_FIGURES
     if name not in known:
         near = get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -47,11 +54,15 @@ def draw(name: str, study: Study) -> Figure:
     Raises
     ------
     NothingToDraw
-        If the study has nothing of what the figure shows, or shows it of pixels.
+        If the study has nothing of what the figure shows, or its accuracy is another.
     """
-    if study.segmentation and check_name(name) not in _WITHOUT_CHANCE:
-        from hgru_vision.figures.style import NothingToDraw
+    from hgru_vision.figures.style import NothingToDraw
 
+    if study.boundaries:
+        raise NothingToDraw("its runs are judged by a pixel AUC")
+    if not study.pathfinder and check_name(name) not in _OF_ANY_TASK:
+        raise NothingToDraw("its runs are on no Pathfinder")
+    if study.segmentation and check_name(name) not in _WITHOUT_CHANCE:
         raise NothingToDraw("its runs are judged by pixels, for which chance is not 50 %")
     module = import_module(f"hgru_vision.figures.{check_name(name)}")
     return getattr(module, name)(study)

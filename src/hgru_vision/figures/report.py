@@ -39,6 +39,11 @@ the intersection over union of the true and the predicted mask, tells more. Fail
 counted, and the runs are left out of all figures in which chance is 50&nbsp;%.</p>"""
 
 
+_BOUNDARIES = """<p>These runs find boundaries. <b>Best</b> and <b>mean</b> are of the pixel AUC,
+the mean over test images of the area under the ROC curve of an image's pixels; one half is chance.
+It is not the score of the benchmark, which <code>hgru eval-boundaries</code> computes.</p>"""
+
+
 def report_html(studies: Sequence[Study]) -> str:
     """Write the report.
 
@@ -70,10 +75,11 @@ it (<span class="below">marked so</span>) says nothing of tracing. The tables ar
 
 def _section(study: Study) -> str:
     run = {network.model for network in study.networks}
-    absent = ", ".join(f"<code>{model}</code>" for model in CATALOGUE if model not in run)
+    wanted = CATALOGUE if study.pathfinder else ()
+    absent = ", ".join(f"<code>{model}</code>" for model in wanted if model not in run)
     pictures = "".join(_picture(name, study) for name in FIGURES)
     return f"""<h2 id="{study.folder}">{html.escape(study.name)}</h2>
-{_PIXELS if study.segmentation else ""}
+{_BOUNDARIES if study.boundaries else _PIXELS if study.segmentation else ""}
 <div class="wide">{_accuracies(study)}</div>
 {f"<p class='none'>Not run: {absent}.</p>" if absent else ""}
 {pictures}
@@ -87,8 +93,12 @@ def _accuracies(study: Study) -> str:
     for length in study.lengths:
         shortcut = study.shortcut(length)
         without = "not measured" if shortcut is None else _percent(shortcut)
-        note = "of the pixels" if study.segmentation else f"without a path: {without}"
-        top.append(f"<th colspan='4' class='start'>{length} paddles<br><small>{note}</small></th>")
+        images, note = f"{length} paddles", f"without a path: {without}"
+        if study.segmentation:
+            note = "of the pixels"
+        if study.boundaries:
+            images, note = "BSDS500", "pixel AUC"
+        top.append(f"<th colspan='4' class='start'>{images}<br><small>{note}</small></th>")
         third = "overlap" if study.segmentation else study.name_of_alc
         second.append(f"<th class='start'>best</th><th>mean ± sd</th><th>{third}</th><th>runs</th>")
     rows = "".join(_row(study, network) for network in study.networks)
@@ -164,7 +174,8 @@ def _machines(study: Study) -> str:
         result = row.result
         versions = ", ".join(f"{name} {text}" for name, text in sorted(result.versions.items()))
         key = result.device, versions, (result.commit or "unknown")[:12]
-        groups[key].append(result.seconds)
+        shared = 0.0 if result.shared is None else result.shared["seconds"]
+        groups[key].append(result.seconds - shared)
     rows = "".join(
         f"<tr><td>{html.escape(device)}</td><td>{html.escape(versions)}</td>"
         f"<td><code>{html.escape(commit)}</code></td><td>{len(seconds)}</td>"

@@ -1,6 +1,7 @@
 """Grids that have a name. What comes first is run first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import product as combinations
 
 from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.papers.linsley2018 import PATH_LENGTHS, RUNS
@@ -11,28 +12,36 @@ from hgru_vision.training.config import RunConfig, Stage
 __all__ = ["GRIDS", "curriculum", "networks", "paper14", "recurrent", "tiny"]
 
 FEW_SEEDS = range(3)  # of runs that take hours
-LONGEST_FIRST = tuple(reversed(PATH_LENGTHS))
 
 
 def recurrent() -> Iterator[RunConfig]:
     """Compare the recurrent networks of the paper, lesions and shorter hGRUs among them."""
     models = [entry.name for entry in CATALOGUE.values() if entry.family == "recurrent"]
-    return product("screen", models=models, lengths=LONGEST_FIRST, seeds=FEW_SEEDS)
+    return _screened(models, FEW_SEEDS)
 
 
 def networks() -> Iterator[RunConfig]:
-    """Compare all networks: at the longest paths first, the paper's own before others.
+    """Compare all networks, the paper's own before others.
 
     But for `hgru_small`, which is made for another canvas.
     """
     entries = sorted(CATALOGUE.values(), key=lambda entry: entry.family == "beyond")
-    models = [entry.name for entry in entries if entry.name != "hgru_small"]
-    return product("screen", models=models, lengths=LONGEST_FIRST, seeds=range(RUNS))
+    return _screened([each.name for each in entries if each.name != "hgru_small"], range(RUNS))
+
+
+def _screened(models: Iterable[str], seeds: Iterable[int]) -> Iterator[RunConfig]:
+    """Give each network all lengths in turn, before the next one has any.
+
+    The run of a length begins as that of the length before (see `jobs`): in this order length 14
+    is reached soonest, and 6 and 9 cost a test each.
+    """
+    for seed, model in combinations(seeds, models):
+        yield from product("screen", models=[model], lengths=PATH_LENGTHS, seeds=[seed])
 
 
 def paper14() -> Iterator[RunConfig]:
     """Train the hGRU exactly as the paper does, on its longest paths."""
-    return product("paper", lengths=LONGEST_FIRST[:1], seeds=FEW_SEEDS)
+    return product("paper", lengths=PATH_LENGTHS[-1:], seeds=FEW_SEEDS)
 
 
 def curriculum() -> Iterator[RunConfig]:

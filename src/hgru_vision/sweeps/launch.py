@@ -7,48 +7,23 @@
 
 import contextlib
 import os
-import re
 import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, Self
+from typing import Literal, Protocol
 
+from rich.console import Console
+
+from hgru_vision.sweeps.jobs import Job, take_over
 from hgru_vision.sweeps.ledger import LedgerRow, append, check_portable, read_ledger
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.files import CHECKPOINT, read_result
 from hgru_vision.training.result import Result
 
 __all__ = ["Job", "Launcher", "Outcome", "State", "run_job", "seconds_left", "sweep"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """A run and the folder that it works in."""
-
-    config: RunConfig
-    folder: Path
-
-    @classmethod
-    def under(cls, out: Path, config: RunConfig) -> Self:
-        """Give a run its folder in ``out``: a name for people, then the hash that tells it apart.
-
-        >>> from hgru_vision.training.config import Source, Stage
-        >>> stage = Stage(sources=(Source(length=9),), images=64_000)
-        >>> config = RunConfig(recipe="screen", model="hgru", stages=(stage,), seed=2)
-        >>> Job.under(Path("runs"), config).folder.name[:-8]
-        'hgru-screen-paper-9-seed2-'
-        """
-        words = (config.model, config.recipe, config.task.name, f"seed{config.seed}")
-        name = "-".join(re.sub(r"[^A-Za-z0-9_.]+", "-", word).strip("-") for word in words)
-        return cls(config=config, folder=out / f"{name}-{config.hash[:8]}")
-
-    @property
-    def name(self) -> str:
-        """The folder's."""
-        return self.folder.name
 
 
 State = Literal["done", "stuck", "diverged", "failed", "unfinished", "busy", "missing"]
@@ -98,7 +73,7 @@ def run_job(
     progress: bool = False,
     ledger: str | os.PathLike[str] | None = None,
 ) -> Outcome:
-    """Run a job, or go on with it; an error ends the job alone.
+    """Run a job, or go on with it, or with a run that begins alike; an error ends the job alone.
 
     Parameters
     ----------
@@ -117,6 +92,10 @@ def run_job(
     if left is not None and left <= 0:
         return _not_run(job)
     try:
+        earlier = take_over(job)
+        if earlier is not None and progress:
+            told = f"{job.name} begins as {earlier.name} did, and goes on from its checkpoint"
+            Console(stderr=True).print(told, markup=False, highlight=False, soft_wrap=True)
         rows = [] if ledger is None else _rows(ledger)
         result = train(
             job.config, job.folder, resume=True, budget=left, progress=progress, ledger=rows
@@ -149,7 +128,8 @@ def sweep(
     Parameters
     ----------
     configs
-        The runs. What comes first is run first; one that comes twice is run once.
+        The runs. What comes first is run first, but for a run whose first stages are another's:
+        that one goes first, and its stages are not trained again. One that comes twice is run once.
     launcher
         Where to run them.
     out

@@ -17,7 +17,8 @@ from typing import Self
 
 from rich.console import Console
 
-from hgru_vision.sweeps.launch import Job, Launcher, Outcome, run_job
+from hgru_vision.sweeps.jobs import Job, Queue
+from hgru_vision.sweeps.launch import Launcher, Outcome, run_job
 
 __all__ = ["local_launcher"]
 
@@ -62,30 +63,34 @@ def _in_turn(
     ledger: str | os.PathLike[str] | None,
 ) -> Generator[Outcome]:
     console = Console(stderr=True, quiet=not progress, highlight=False)
-    for number, job in enumerate(jobs, start=1):
+    queue = Queue(jobs)
+    while (job := queue.take()) is not None:
+        number = len(jobs) - len(queue)
         console.print(f"{job.name} ({number} of {len(jobs)})", markup=False, soft_wrap=True)
         outcome = run_job(job, deadline, progress=progress, ledger=ledger)
+        queue.end(job)
         yield outcome
         if outcome.stopped:
             return
 
 
 def _side_by_side(jobs: Sequence[Job], deadline: float | None, workers: int) -> Generator[Outcome]:
-    waiting = deque(jobs)
+    queue = Queue(jobs)
     running: list[_Worker] = []
     free = deque(_environments(workers))
     try:
-        while waiting or running:
-            while waiting and free:
-                running.append(_Worker.start(waiting.popleft(), deadline, free.popleft()))
+        while queue or running:
+            while free and (job := queue.take()) is not None:
+                running.append(_Worker.start(job, deadline, free.popleft()))
             ready = connection.wait([worker.end for worker in running])
             for worker in [worker for worker in running if worker.end in ready]:
                 running.remove(worker)
                 outcome = worker.outcome()
                 free.append(worker.environment)
+                queue.end(worker.job)
                 yield outcome
                 if outcome.stopped:
-                    waiting.clear()
+                    queue.clear()
     finally:
         for worker in running:
             worker.process.terminate()  # which a run answers with a checkpoint

@@ -13,7 +13,8 @@ from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from hgru_vision.sweeps.launch import Job, Launcher, Outcome, run_job, seconds_left
+from hgru_vision.sweeps.jobs import Job, Queue
+from hgru_vision.sweeps.launch import Launcher, Outcome, run_job, seconds_left
 
 __all__ = ["StoppedEarlyError", "ray_launcher"]
 
@@ -72,29 +73,36 @@ def ray_launcher(
                 max_retries=retries,
                 retry_exceptions=[StoppedEarlyError],
             )(_task)
-            here = Path.cwd()
-            pending = {task.remote(job, deadline, here): job for job in jobs}
+            here, queue = Path.cwd(), Queue(jobs)
+            pending: dict[Any, Job] = {}
             try:
-                yield from _as_they_end(ray, pending, deadline)
+                while queue or pending:
+                    while (job := queue.take()) is not None:
+                        pending[task.remote(job, deadline, here)] = job
+                    outcome = _next_outcome(ray, pending, deadline)
+                    if outcome is None:
+                        return
+                    queue.end(outcome.job)
+                    yield outcome
             finally:
                 _stop(ray, list(pending))
 
     return launch
 
 
-def _as_they_end(ray: Any, pending: dict[Any, Job], deadline: float | None) -> Generator[Outcome]:
-    """Yield outcomes until all runs have ended or the time is up; what is left stays pending."""
-    while pending:
-        left = seconds_left(deadline)
-        timeout = None if left is None else max(0.0, left + GRACE)
-        ready, _ = ray.wait(list(pending), num_returns=1, timeout=timeout)
-        if not ready:
-            return
-        job = pending.pop(ready[0])
-        try:
-            yield ray.get(ready[0])
-        except ray.exceptions.RayError as error:
-            yield Outcome(job=job, state="failed", error=_reason(error))
+def _next_outcome(ray: Any, pending: dict[Any, Job], deadline: float | None) -> Outcome | None:
+    """Wait for a run to end; None if the time is up before. What is left stays pending."""
+    left = seconds_left(deadline)
+    timeout = None if left is None else max(0.0, left + GRACE)
+    ready, _ = ray.wait(list(pending), num_returns=1, timeout=timeout)
+    if not ready:
+        return None
+    job = pending.pop(ready[0])
+    try:
+        outcome: Outcome = ray.get(ready[0])
+    except ray.exceptions.RayError as error:
+        return Outcome(job=job, state="failed", error=_reason(error))
+    return outcome
 
 
 def _task(job: Job, deadline: float | None, here: Path) -> Outcome:

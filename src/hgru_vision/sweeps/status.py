@@ -35,7 +35,8 @@ def status_table(outcomes: Sequence[Outcome]) -> RenderableType:
     for outcome in outcomes:
         config = outcome.job.config
         # Most pixels are background: their accuracy is high before anything is learnt.
-        task = config.task.name + (", pixels" if config.target == "segmentation" else "")
+        judged = ", pixels" if config.target == "segmentation" else ""
+        task = config.task.name + (", pixel AUC" if config.boundaries else judged)
         groups.setdefault((config.recipe, config.model, task), []).append(outcome)
     shown = [
         state

@@ -7,13 +7,14 @@ learning curve, the command that made it, and the check sum of the numbers.
 
 import hashlib
 import json
-import shlex
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from hgru_vision.training.config import RunConfig
+from hgru_vision.training.fields import from_json, to_json
 from hgru_vision.training.result import Result
 
 if TYPE_CHECKING:
@@ -35,32 +36,41 @@ class Card:
         ``architecture.tag``.
     sha256
         Of the file with the numbers.
-    config, result
-        Of the run that made it.
     command
-        Makes it again.
+        Makes it again, from the card's configuration.
     note
         For the reader; may be empty.
+    config, result
+        Of the run that made it, complete.
     """
 
     name: str
     sha256: str
-    config: RunConfig
-    result: Result
     command: str
     note: str = ""
+    config: RunConfig
+    result: Result
 
     def to_json(self) -> dict[str, Any]:
         """Give the card as JSON can hold it."""
-        return {
-            "schema": SCHEMA,
-            "name": self.name,
-            "sha256": self.sha256,
-            "command": self.command,
-            "note": self.note,
-            "config": self.config.to_json(),
-            "result": self.result.to_json(),
-        }
+        return {"schema": SCHEMA, **to_json(self)}
+
+    @classmethod
+    def from_json(cls, value: Any, place: str) -> Self:
+        """Make a card of what `to_json` gave; `place` is its file, for the text of an error."""
+        schema = value.get("schema")
+        if schema != SCHEMA:
+            raise ValueError(f"{place} has schema {schema}; this version reads {SCHEMA}")
+        fields = {key: each for key, each in value.items() if key != "schema"}
+        try:
+            return from_json(cls, fields)
+        except TypeError as error:
+            raise ValueError(f"{place} is no card: {error}") from None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the numbers."""
+        return _numbers(self.name).stat().st_size
 
 
 def list_weights() -> list[str]:
@@ -75,19 +85,7 @@ def card(name: str) -> Card:
         near = get_close_matches(name, list_weights(), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else f"; there are {_listed()}"
         raise ValueError(f"no weights {name!r}{hint}")
-    value = json.loads(path.read_text())
-    if value.get("schema") != SCHEMA:
-        raise ValueError(
-            f"{path.name} has schema {value.get('schema')}; this version reads {SCHEMA}"
-        )
-    return Card(
-        name=value["name"],
-        sha256=value["sha256"],
-        command=value["command"],
-        note=value["note"],
-        config=RunConfig.from_json(value["config"]),
-        result=Result.from_json(value["result"]),
-    )
+    return Card.from_json(json.loads(path.read_text()), path.name)
 
 
 def load_weights(name: str) -> "nn.Module":
@@ -111,7 +109,7 @@ def load_weights(name: str) -> "nn.Module":
     images : (B, 1, H, W) in [0, 1]; output : (B, 2)
     """
     known = card(name)
-    path = FOLDER / f"{name}.safetensors"
+    path = _numbers(name)
     content = path.read_bytes()
     if (found := hashlib.sha256(content).hexdigest()) != known.sha256:
         raise ValueError(
@@ -136,10 +134,13 @@ def publish(run: Path, tag: str, *, note: str = "") -> Card:
     run
         Folder that `hgru train` wrote.
     tag
-        Second part of the name; the first is the network's.
+        Second part of the name; the first is the network's. Weights of the same name are replaced.
     note
         For the reader of the card.
     """
+    if not re.fullmatch(r"[a-z0-9_-]+", tag):
+        raise ValueError(f"a tag has small letters, digits, - and _, as pathfinder14; got {tag!r}")
+    from hgru_vision.sweeps.ledger import check_portable
     from hgru_vision.training.files import (
         CONFIG,
         WEIGHTS,
@@ -155,28 +156,33 @@ def publish(run: Path, tag: str, *, note: str = "") -> Card:
     if result is None or result.outcome != "finished":
         state = "has not ended" if result is None else f"ended as {result.outcome!r}"
         raise ValueError(f"the run in {run} {state}; only a finished one is published")
+    config = _begun_here(config)
+    check_portable(config)
     content = (run / WEIGHTS).read_bytes()
+    name = f"{config.model}.{tag}"
     made = Card(
-        name=f"{config.model}.{tag}",
+        name=name,
         sha256=hashlib.sha256(content).hexdigest(),
         config=config,
         result=result,
-        command=_command(config),
+        command=f"hgru train --config {name} --out runs/{name}",
         note=note,
     )
-    replace_file(FOLDER / f"{made.name}.safetensors", content)
-    write_json(FOLDER / f"{made.name}.json", made.to_json())
+    replace_file(_numbers(name), content)
+    write_json(FOLDER / f"{name}.json", made.to_json())
     return made
 
 
-def _command(config: RunConfig) -> str:
-    """Write the command that makes a run again."""
-    words = ["hgru", "train", config.recipe, "--model", config.model]
-    words += ["--preset", config.task.preset, "--length", str(config.task.length)]
-    words += ["--seed", str(config.seed)]
-    if config.cuda_graph:
-        words += ["--set", "cuda_graph=true"]
-    return shlex.join(words)
+def _begun_here(config: RunConfig) -> RunConfig:
+    """Name the weights that a run began from, if they are here too: a folder says nothing later."""
+    if config.start_sha256 is None:
+        return config
+    same = [name for name in list_weights() if card(name).sha256 == config.start_sha256]
+    return replace(config, start=same[0]) if same else config
+
+
+def _numbers(name: str) -> Path:
+    return FOLDER / f"{name}.safetensors"
 
 
 def _listed() -> str:

@@ -1,0 +1,213 @@
+"""Parts of claims: a network solves a length, is above another, is strained by length, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hgru_vision.analysis.study import Cell, Network, Study, studies
+from hgru_vision.papers.linsley2018 import PATH_LENGTHS, RUNS
+from hgru_vision.sweeps.ledger import LedgerRow
+from hgru_vision.training.result import Result
+
+__all__ = [
+    "NEGLIGIBLE",
+    "RECIPE",
+    "SOLVED",
+    "Evidence",
+    "Part",
+    "above",
+    "drop",
+    "falls",
+    "only_one_solves",
+    "solved",
+    "unsolved",
+]
+
+SOLVED = 0.95
+"""Accuracy of the best run from which a length counts as solved; the paper gives no number."""
+NEGLIGIBLE = 0.02
+"""A drop in accuracy up to this counts as negligible."""
+RISING = 0.01
+"""Rise over the last quarter of a learning curve from which it counts as unfinished."""
+
+RECIPE = "screen"
+"""By which networks are compared, where a claim does not say otherwise."""
+
+_TASK = "paper"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A part of a claim: what it says, our numbers, whether it holds (None: not run), and why."""
+
+    says: str
+    numbers: str
+    holds: bool | None
+    why: str = ""
+
+
+class Evidence:
+    """Cells of the comparison that claims are judged by.
+
+    Parameters
+    ----------
+    rows
+        Of the ledger; those of other recipes, tasks or targets are not looked at.
+    recipe
+        By which the networks were trained.
+    """
+
+    def __init__(self, rows: Sequence[LedgerRow], recipe: str = RECIPE) -> None:
+        found = [each for each in studies(rows) if (each.recipe, each.task) == (recipe, _TASK)]
+        self.study: Study | None = found[0] if found else None
+
+    def cell(self, model: str, length: int) -> Cell | None:
+        """Give the runs of a network; of several variants, those with the most runs."""
+        if self.study is None:
+            return None
+        of_model = [
+            cell
+            for (network, at), cell in self.study.cells.items()
+            if network.model == model and at == length
+        ]
+        return max(of_model, key=lambda cell: len(cell.rows), default=None)
+
+    def best(self, model: str, length: int) -> Result | None:
+        """Give the best run, as the paper does; None if there is none with an accuracy."""
+        cell = self.cell(model, length)
+        return None if cell is None else cell.best
+
+    def variants(self) -> list[Network]:
+        """Name networks of which there are runs that differ in more than their seeds."""
+        return [] if self.study is None else [n for n in self.study.networks if n.variant]
+
+
+def solved(found: Evidence, model: str, lengths: Sequence[int]) -> tuple[Part, ...]:
+    """Say that a network solves lengths, one part each."""
+    return tuple(_level(found, model, length, solved=True) for length in lengths)
+
+
+def unsolved(found: Evidence, model: str, lengths: Sequence[int]) -> tuple[Part, ...]:
+    """Say that a network does not solve lengths, one part each."""
+    return tuple(_level(found, model, length, solved=False) for length in lengths)
+
+
+def only_one_solves(found: Evidence, better: str, worse: str, length: int) -> Part:
+    """Say that one network solves a length and another does not; neither alone tells anything."""
+    says = f"`{better}` solves {length} and `{worse}` does not"
+    first = _level(found, better, length, solved=True)
+    second = _level(found, worse, length, solved=False)
+    if first.holds is None or second.holds is None:
+        return Part(says=says, numbers="", holds=None)
+    failed = [
+        f"`{name}`: {part.why}" for name, part in ((better, first), (worse, second)) if part.why
+    ]
+    numbers = f"{first.numbers}; {second.numbers}"
+    return Part(says=says, numbers=numbers, holds=not failed, why=", ".join(failed))
+
+
+def _level(found: Evidence, model: str, length: int, *, solved: bool) -> Part:
+    """Say that a network solves a length, or that it does not."""
+    says = f"`{model}` {'solves' if solved else 'does not solve'} {length}"
+    cell = found.cell(model, length)
+    if cell is None:
+        return Part(says=says, numbers="", holds=None)
+    best = cell.best
+    reached = best is not None and best.accuracy is not None and best.accuracy >= SOLVED
+    why = _why_low(cell) if solved else "it does, with this curriculum and budget"
+    holds = reached == solved
+    return Part(says=says, numbers=_numbers(cell), holds=holds, why="" if holds else why)
+
+
+def drop(found: Evidence, model: str) -> Part:
+    """Say that the accuracy of a network drops by a negligible amount."""
+    says = (
+        f"`{model}` drops by at most {NEGLIGIBLE:.0%} from {PATH_LENGTHS[0]} to {PATH_LENGTHS[-1]}"
+    )
+    short, long = (found.best(model, length) for length in PATH_LENGTHS[:: len(PATH_LENGTHS) - 1])
+    if short is None or long is None or short.accuracy is None or long.accuracy is None:
+        return Part(says=says, numbers="", holds=None)
+    numbers = f"{short.accuracy:.1%}, {long.accuracy:.1%}"
+    holds = short.accuracy - long.accuracy <= NEGLIGIBLE
+    why = f"it drops from {short.accuracy:.1%} to {long.accuracy:.1%}"
+    return Part(says=says, numbers=numbers, holds=holds, why="" if holds else why)
+
+
+def above(found: Evidence, better: str, worse: str, length: int, measure: str = "accuracy") -> Part:
+    """Say that one network is above another; of accuracies, intervals must not overlap."""
+    what = "" if measure == "accuracy" else " in ALC"
+    says = f"`{better}` is above `{worse}` at {length}{what}"
+    first, second = found.cell(better, length), found.cell(worse, length)
+    if first is None or second is None:
+        return Part(says=says, numbers="", holds=None)
+    high, low = first.best_value(measure), second.best_value(measure)
+    numbers = f"{_value(high)}, {_value(low)}"
+    if high is None or low is None:
+        # A network whose runs all diverged is below any that did not.
+        holds = high is not None
+        return Part(says=says, numbers=numbers, holds=holds, why="" if holds else "it diverged")
+    if measure == "accuracy":
+        holds = _interval(first)[0] > _interval(second)[1]
+        apart = "it is below" if _interval(first)[1] < _interval(second)[0] else "no difference"
+    else:
+        holds, apart = high > low, "it is not"
+    return Part(says=says, numbers=numbers, holds=holds, why="" if holds else apart)
+
+
+def falls(found: Evidence, model: str, measure: str) -> Part:
+    """Say that a measure does not rise with length, and is lower at the end than at the start."""
+    name = "accuracy" if measure == "accuracy" else "ALC"
+    says = f"{name} of `{model}` falls with length"
+    cells = [found.cell(model, length) for length in PATH_LENGTHS]
+    values = [None if cell is None else cell.best_value(measure) for cell in cells]
+    numbers = ", ".join(_value(value) for value in values if value is not None)
+    if any(value is None for value in values):
+        return Part(says=says, numbers=numbers, holds=None)
+    known = [value for value in values if value is not None]
+    holds = known == sorted(known, reverse=True) and known[0] > known[-1]
+    return Part(says=says, numbers=numbers, holds=holds, why="" if holds else "it does not")
+
+
+def _numbers(cell: Cell) -> str:
+    """Tell the best run with its interval, the mean of all, and how many failed."""
+    best, spread, failures = cell.best, cell.mean_and_sd("accuracy"), cell.failures
+    runs = f"{failures.runs} run{'' if failures.runs == 1 else 's'}"
+    if best is None or best.accuracy is None or spread is None:
+        return f"diverged in {runs}"
+    low, high = _interval(cell)
+    text = f"{best.accuracy:.1%} ({low:.1%} to {high:.1%})"
+    if all(result.stuck for result in cell.results):
+        text += ", at chance"
+    if failures.runs == 1:
+        return f"{text}, {runs}"
+    return f"{text}, best of {min(failures.runs, RUNS)}; mean {spread[0]:.1%}" + (
+        f"; {failures.failed} of {runs} failed" if failures.failed else ""
+    )
+
+
+def _why_low(cell: Cell) -> str:
+    """Say what is known of why a network did not solve a length."""
+    best = cell.best
+    if best is None or best.accuracy is None:
+        return "its runs diverged"
+    if all(result.stuck for result in cell.results):
+        return f"all of {len(cell.rows)} stayed at chance: none began to learn"
+    told = f"{best.accuracy:.1%} is all it reached in {best.images:,} images"
+    last = [point.accuracy for point in best.curve if point.stage == best.curve[-1].stage]
+    quarter = len(last) // 4
+    if quarter and sum(last[-quarter:]) - sum(last[-2 * quarter : -quarter]) > RISING * quarter:
+        told += ", and it was still rising"
+    if cell.shortcut is not None and best.accuracy <= cell.shortcut:
+        told += f"; a probe that follows no path has {cell.shortcut:.1%}"
+    return told
+
+
+def _interval(cell: Cell) -> tuple[float, float]:
+    best = cell.best
+    assert best is not None and best.interval is not None  # of labels that were judged
+    return best.interval
+
+
+def _value(value: float | None) -> str:
+    return "diverged" if value is None else f"{value:.1%}"

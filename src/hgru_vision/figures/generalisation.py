@@ -1,0 +1,111 @@
+"""Trained networks on images of other kinds: a panel for each thing that is changed."""
+
+import textwrap
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hgru_vision.analysis.conditions import AXES, Axis
+from hgru_vision.analysis.generalisation import CONFIDENCE, PROBED, Row
+from hgru_vision.figures.style import (
+    Mark,
+    NothingToDraw,
+    accuracy_axis,
+    footnote,
+    mark,
+    missing_note,
+    new_figure,
+    style,
+)
+
+__all__ = ["generalisation"]
+
+COLUMNS = 3
+NOTE_COLUMNS = 125  # letters of a line
+DODGE = 0.1  # between networks, of the distance of two generators
+TITLES: dict[Axis, tuple[str, str]] = {
+    "length": ("Path length", "paddles in a path"),
+    "preset": ("Generator", ""),
+    "canvas": ("Canvas, density kept", "pixels on a side"),
+    "density": ("Density", "paddles in an image"),
+    "steps": ("Processing time", "steps of the circuit"),
+    "probe": ("Where the probe errs", ""),
+}
+
+
+def generalisation(rows: Sequence[Row]) -> Figure:
+    """Draw accuracy against what is changed, a colour a network.
+
+    The large mark of a line is the condition that the network was trained in.
+
+    Parameters
+    ----------
+    rows
+        What `read_rows` gave.
+    """
+    shown = [row for row in rows if row.accuracy is not None]
+    if not shown:
+        raise NothingToDraw("no network was measured; `hgru generalise` does it")
+    networks = list(dict.fromkeys(row.network for row in shown))
+    looks = {name: mark(number) for number, name in enumerate(sorted(networks))}
+    with style():
+        figure = new_figure(4.9 + 0.14 * len(networks))
+        grid = figure.subplots(2, COLUMNS, squeeze=False)
+        missing = []
+        for place, axis in enumerate(AXES):
+            axes = grid.flat[place]
+            title, name = TITLES[axis]
+            axes.set_title(title)
+            axes.set_xlabel(name)
+            part = [row for row in shown if row.condition.axis == axis]
+            if not part:
+                missing.append(title)
+            _panel(axes, part, looks)
+            low = min((row.interval[0] for row in part), default=0.4)
+            accuracy_axis(axes, low=min(0.4, low - 0.03), name=place == 0)
+            if place % COLUMNS == 0:
+                axes.set_ylabel("accuracy")
+        for name in sorted(networks):
+            look = looks[name]
+            grid[0, 0].plot([], [], look.shape, color=look.colour, linestyle="-", label=name)
+        figure.legend(loc="outside upper center", ncols=min(5, len(networks)))
+        footnote(figure, f"{_note(shown)}\n{missing_note(missing)}".strip())
+    return figure
+
+
+def _note(rows: Sequence[Row]) -> str:
+    """Say what a mark is."""
+    counts = sorted({row.n for row in rows if row.condition.axis != "probe"})
+    images = f"{' or '.join(f'{n:,}' for n in counts)} test images; " if counts else ""
+    return textwrap.fill(
+        f"A mark: {images}the bar is the 95 % interval; a large mark is the task of the training. "
+        f"Where the probe errs: images of that generator of which a probe that follows no path, "
+        f"fitted to others, is at least {CONFIDENCE:.0%} sure and wrong, among {PROBED} times as "
+        "many.",
+        NOTE_COLUMNS,
+    )
+
+
+def _panel(axes: Axes, rows: Sequence[Row], looks: dict[str, Mark]) -> None:
+    words = list(dict.fromkeys(row.condition.value for row in rows))
+    named = any(isinstance(word, str) for word in words)
+    places = {word: place for place, word in enumerate(words)} if named else {}
+    for number, (name, look) in enumerate(looks.items()):
+        shift = (number - (len(looks) - 1) / 2) * DODGE if named else 0
+        own = [row for row in rows if row.network == name]
+        own.sort(key=lambda row: places.get(row.condition.value, row.condition.value))
+        x = [places.get(row.condition.value, row.condition.value) + shift for row in own]
+        for place, row in zip(x, own, strict=True):
+            axes.plot([place] * 2, row.interval, color=look.colour, linewidth=1.4)
+            size = 7 if _as_trained(row) else 3
+            axes.plot(place, row.correct / row.n, look.shape, color=look.colour, markersize=size)
+        if not named:
+            axes.plot(x, [row.correct / row.n for row in own], color=look.colour, linewidth=0.9)
+    if named:
+        axes.set_xticks(range(len(words)), [str(word) for word in words], rotation=30, ha="right")
+        axes.set_xlim(-0.5, len(words) - 0.5)
+
+
+def _as_trained(row: Row) -> bool:
+    return row.condition.source == row.trained and row.condition.axis not in ("steps", "probe")

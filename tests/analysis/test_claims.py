@@ -1,0 +1,146 @@
+import pytest
+
+from hgru_vision.analysis.claim_parts import Evidence, Part
+from hgru_vision.analysis.claims import CLAIMS, Finding, judge
+
+LENGTHS = (6, 9, 14)
+FULL = {  # accuracies as the paper would have them
+    "hgru": (0.99, 0.988, 0.985),
+    "hgru_6": (0.98, 0.97, 0.8),
+    "hgru_4": (0.96, 0.8, 0.6),
+    "hgru_no_linear": (0.97, 0.9, 0.7),
+    "hgru_no_quadratic": (0.96, 0.85, 0.65),
+    "hgru_no_time_gain": (0.95, 0.9, 0.8),
+    "gru": (0.7, 0.65, 0.6),
+    "gru_2l": (0.9, 0.7, 0.6),
+    "hgru_bn": (0.99, 0.98, 0.97),
+    "hgru_nonnegative": (0.985, 0.98, 0.96),
+}
+
+
+@pytest.fixture(scope="session")
+def ledger(row):
+    """Give a function that makes the rows of a ledger from accuracies by network and length."""
+
+    def make(accuracies, recipe="screen", **keywords):
+        return [
+            row(model, length, 0, accuracy, recipe=recipe, **keywords)
+            for model, values in accuracies.items()
+            for length, accuracy in zip(LENGTHS, values, strict=True)
+        ]
+
+    return make
+
+
+def verdicts(rows):
+    return {claim.name: finding.verdict for claim, finding in judge(rows)}
+
+
+def finding(rows, start):
+    return next(found for claim, found in judge(rows) if claim.name.startswith(start))
+
+
+def test_without_runs_nothing_is_judged(row):
+    assert set(verdicts([]).values()) == {"not run yet"}
+    other = [row("hgru", 14, recipe="curriculum"), row("hgru", 14, preset="matched")]
+    assert set(verdicts(other).values()) == {"not run yet"}
+
+
+def test_results_like_the_papers_reproduce_every_claim(ledger):
+    rows = ledger(FULL) + ledger(FULL, recipe="paper")
+    assert set(verdicts(rows).values()) == {"reproduced"}
+    assert all(found.reason == "" for _, found in judge(rows))
+
+
+def test_a_solved_length_that_should_not_be_is_told(ledger):
+    rows = ledger(FULL | {"gru_2l": (0.97, 0.96, 0.97), "gru": (0.96, 0.96, 0.99)})
+    assert finding(rows, "Two layers").verdict == "partly"
+    assert "`gru_2l` does not solve 14: it does, with this cur" in finding(rows, "Two lay").reason
+    gru = finding(rows, "The GRU fails")
+    assert "`hgru` is above `gru` at 14: it is below" in gru.reason
+    assert [part.holds for part in gru.parts] == [True, True, False, False]
+
+
+def test_steps_are_needed_only_where_more_of_them_suffice(ledger):
+    enough = finding(ledger(FULL | {"hgru_4": (0.99,) * 3, "hgru_6": (0.99,) * 3}), "Fewer steps")
+    assert enough.verdict == "not reproduced"
+    assert "`hgru` solves 9 and `hgru_4` does not: `hgru_4`: it does, with this" in enough.reason
+    none = finding(ledger(FULL | {"hgru": (0.7, 0.7, 0.7)}), "Fewer steps")
+    assert none.verdict == "not reproduced"
+    assert "`hgru` solves 14 and `hgru_6` does not: `hgru`: 70.0% is all it reached" in none.reason
+    without = [row for row in ledger(FULL) if row.config.model != "hgru_4"]
+    assert [part.holds for part in finding(without, "Fewer steps").parts] == [None, None, True]
+
+
+def test_a_network_at_chance_and_one_still_rising(ledger):
+    stuck = ledger(FULL | {"hgru_bn": (0.5, 0.5, 0.5)})
+    bn = finding(stuck, "The hGRU with batch norm")
+    assert bn.verdict == "not reproduced"
+    assert "`hgru_bn` solves 6: all of 1 stayed at chance: none began to learn" in bn.reason
+    rising = ledger(FULL | {"hgru_bn": (0.99, 0.98, 0.78)}, shortcut=0.8)
+    reason = finding(rising, "The hGRU with batch norm").reason
+    assert "78.0% is all it reached in 640,000 images, and it was still rising" in reason
+    assert "; a probe that follows no path has 80.0%" in reason
+    flat = ledger(FULL | {"hgru_bn": (0.99, 0.98, 0.9)}, points=1, shortcut=None)
+    assert finding(flat, "The hGRU with batch norm").reason.endswith("in 640,000 images")
+
+
+def test_a_drop_that_is_not_negligible_is_partly(ledger):
+    found = finding(ledger(FULL | {"hgru": (0.999, 0.98, 0.96)}), "The hGRU is hardly")
+    assert found.verdict == "partly"
+    assert found.reason.endswith("from 6 to 14: it drops from 99.9% to 96.0%")
+
+
+def test_what_differs_by_chance_alone_does_not_count_as_above(ledger):
+    found = finding(ledger(FULL | {"hgru_no_time_gain": (0.989, 0.9, 0.8)}), "The time-gain")
+    assert [part.holds for part in found.parts] == [False, True, True]
+    assert "`hgru` is above `hgru_no_time_gain` at 6: no difference" in found.reason
+
+
+def test_a_missing_part_keeps_a_claim_from_being_reproduced(ledger):
+    rows = [row for row in ledger(FULL) if row.config.model != "hgru_no_linear"]
+    found = finding(rows, "Lesions")
+    assert found.verdict == "partly"
+    assert "not run yet: `hgru` is above `hgru_no_linear` at 6" in found.reason
+    assert finding(rows, "Longer paths").verdict == "not run yet"
+
+
+def test_diverged_networks_are_below_all_others(ledger):
+    rows = ledger(FULL | {"gru": (None, None, None)})
+    gru = finding(rows, "The GRU fails")
+    assert gru.verdict == "reproduced"
+    assert gru.parts[0].numbers == "99.0%, diverged"
+    assert gru.parts[-1].numbers == "diverged in 1 run"
+    rows = ledger(FULL | {"hgru": (None, None, None)})
+    assert "`hgru` is above `gru` at 6: it diverged" in finding(rows, "The GRU fails").reason
+    assert "`hgru` solves 6: its runs diverged" in finding(rows, "The hGRU is hardly").reason
+    assert finding(rows, "Length strains").parts[0].holds is None
+
+
+def test_lengths_that_do_not_strain_are_told(ledger):
+    rows = ledger(FULL | {"gru": (0.6, 0.7, 0.8)})
+    assert "accuracy of `gru` falls with length: it does not" in finding(rows, "Length").reason
+    assert finding(rows, "The hGRU learns fastest").verdict == "reproduced"
+    rows = ledger(FULL | {"gru": (0.6, 0.7, 0.99)})
+    assert "above `gru` at 14 in ALC: it is not" in finding(rows, "The hGRU learns").reason
+
+
+def test_runs_are_counted_and_variants_named(ledger, row):
+    more = [row("hgru", 14, seed, 0.6, recipe="screen") for seed in (1, 2)]
+    part = finding(ledger(FULL) + more, "The hGRU is hardly").parts[2]
+    assert part.numbers == "98.5% (98.2% to 98.7%), best of 3; mean 72.8%; 2 of 3 runs failed"
+    other = row("hgru", 14, 0, 0.7, recipe="screen", cuda_graph=True)
+    found = Evidence([*ledger(FULL), *more, other])
+    assert found.best("hgru", 14).accuracy == 0.985
+    assert {network.variant for network in found.variants()} == {
+        "cuda_graph=false", "cuda_graph=true"
+    }  # fmt: skip
+
+
+def test_every_claim_has_a_name_a_place_and_parts():
+    assert len({claim.name for claim in CLAIMS}) == len(CLAIMS)
+    for claim in CLAIMS:
+        assert claim.place.startswith(("Main", "Supp."))
+        assert claim.judge(Evidence([]))
+    part = Part(says="x", numbers="", holds=True)
+    assert Finding(parts=(part,)).verdict == "reproduced"

@@ -1,0 +1,84 @@
+import pytest
+from safetensors.torch import save
+
+from hgru_vision import weights
+from hgru_vision.cli import main
+from hgru_vision.commands.weights import sparkline
+from hgru_vision.recipes import make_run
+from hgru_vision.training.checkpoint import build
+from hgru_vision.training.files import write_json
+from hgru_vision.training.result import Point
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, row):
+    """Give the folder of a run that no training made; nothing is published yet."""
+    monkeypatch.setattr(weights, "FOLDER", tmp_path / "shelf")
+    monkeypatch.setenv("COLUMNS", "200")
+    config = make_run("quick")
+    folder = tmp_path / "run"
+    write_json(folder / "config.json", config.to_json())
+    result = row(accuracy=0.9876).result.to_json()
+    write_json(folder / "result.json", result)
+    (folder / "weights.safetensors").write_bytes(save(build(config).state_dict()))
+    return folder
+
+
+def test_without_weights_the_list_says_so(run, capsys):
+    assert main(["weights"]) == 0
+    assert "None yet; hgru weights publish RUN --tag TAG adds" in capsys.readouterr().out
+
+
+def test_what_is_published_is_listed_and_shown(run, capsys):
+    publish = ["weights", "publish", str(run), "--tag", "small3", "--note", "A note."]
+    assert main(publish) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    name = "hgru_small.small3"
+    digest = weights.card(name).sha256
+    command = f"hgru train --config {name} --out runs/{name}"
+    assert f"Published {name}: " in out and f"To make it again: {command}" in out
+    assert main(["weights"]) == 0
+    line = next(x for x in capsys.readouterr().out.splitlines() if x.startswith(name))
+    cells = [name, "paper-3", "98.8%", "98.5%", "to", "99.0%", "640,000"]
+    assert line.split()[:7] == cells
+    assert line.split()[-1] == digest[:12]
+    assert main(["weights", "show", name]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    for text in (
+        f"name {name}",
+        "note A note.",
+        "accuracy 98.8% of 10,000 test images right (95 % interval 98.5% to 99.0%)",
+        "without a path 80.0% by a probe (hgru audit)",
+        f"sha256 {digest}",
+        f"command {command}",
+        "paper-3 to 640,000 50.0% 98.8% 98.8% ▁",
+    ):
+        assert text in out
+
+
+def test_boundaries_are_listed_with_their_auc(run, capsys, row):
+    natural = row("contour_vgg", accuracy=0.875, dataset="bsds500", path="BSR",
+                  target="segmentation")  # fmt: skip
+    write_json(run / "config.json", natural.config.to_json())
+    write_json(run / "result.json", natural.result.to_json())
+    assert main(["weights", "publish", str(run), "--tag", "bsds"]) == 0
+    capsys.readouterr()
+    assert main(["weights"]) == 0
+    line = next(x for x in capsys.readouterr().out.splitlines() if x.startswith("contour_vgg"))
+    assert line.split()[:5] == ["contour_vgg.bsds", "bsds500", "AUC", "0.875", "640,000"]
+
+
+def test_bad_names_and_runs_are_told_in_a_line(run, capsys):
+    assert main(["weights", "show", "hgru.x"]) == 2
+    assert "hgru: no weights 'hgru.x'; there are none yet" in capsys.readouterr().err
+    assert main(["weights", "publish", str(run.parent), "--tag", "x"]) == 2
+    assert "is no run's folder: it has no config.json" in capsys.readouterr().err
+
+
+def test_a_long_curve_is_averaged_to_its_width():
+    points = [
+        Point(stage=0, batch=n, images=n, loss=0.0, accuracy=0.5 + n / 400, seconds=0.0)
+        for n in range(200)
+    ]
+    drawn = sparkline(points, width=8)
+    assert drawn == "▁▂▃▄▅▆▇█"

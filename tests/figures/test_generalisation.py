@@ -1,0 +1,29 @@
+import pytest
+
+from hgru_vision.figures.generalisation import generalisation
+from hgru_vision.figures.style import NothingToDraw
+
+
+def test_each_change_has_a_panel_and_each_network_a_line(measured):
+    rows = [measured("length", n, 95 - n, network=name) for n in (6, 14, 25) for name in "ab"]
+    rows += [measured("steps", n) for n in (4, 8)] + [measured("preset", "authors", 60)]
+    rows += [measured("probe", "paper", 3, 4), measured("probe", "matched", 0, 0)]
+    figure = generalisation(rows)
+    panels = {axes.get_title(loc="left"): axes for axes in figure.axes}
+    lengths, presets = panels["Path length"], panels["Generator"]
+    lines = [line.get_xydata().tolist() for line in lengths.lines]
+    assert [[6.0, 0.89], [14.0, 0.81], [25.0, 0.7]] in lines
+    assert [text.get_text() for text in presets.get_xticklabels()] == ["authors"]
+    assert [t.get_text() for t in panels["Where the probe errs"].get_xticklabels()] == ["paper"]
+    large = [line for line in lengths.lines if line.get_markersize() == 7 and len(line.get_xdata())]
+    assert {float(line.get_xdata()[0]) for line in large} == {14.0}
+    assert {text.get_text() for text in figure.legends[0].get_texts()} == {"a", "b", "hgru.x"}
+    note = figure._supxlabel.get_text()
+    assert note.startswith("A mark: 100 test images; the bar is the 95 % interval")
+    assert "not run: Canvas,\N{NO-BREAK SPACE}density\N{NO-BREAK SPACE}kept; Density" in note
+
+
+def test_nothing_measured_is_nothing_drawn(measured):
+    for rows in ([], [measured("probe", "matched", 0, 0)]):
+        with pytest.raises(NothingToDraw, match="no network was measured; `hgru generalise` does"):
+            generalisation(rows)
