@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 
@@ -78,6 +80,19 @@ def test_the_result_is_not_rounded(gpu_forms):
         out = gpu_forms.hgru.run(x, state, parameters, 1, torch.float16)
     assert out.dtype == torch.float32
     assert not torch.equal(out, out.half().float())
+
+
+def test_a_result_too_large_for_float16_saturates(gpu_forms):
+    layer = HGRU(2, 3, timesteps=2).to(gpu_forms.device)
+    with torch.no_grad():
+        layer.w.pairs.fill_(1.1e3)  # the sum over the image is more than float16 holds
+        for each in (layer.kappa, layer.beta, layer.omega):
+            each.fill_(0.5)
+    x = torch.full((1, 2, 8, 8), 9.0, device=gpu_forms.device)
+    _, _, state, gradient = layer_and_tensors(gpu_forms.device, channels=2, size=(1, 8, 8))
+    found = errors(gpu_forms, layer, x, 0 * state, gradient, steps=2, storage=torch.float16)
+    assert found[0] < 1e-3
+    assert all(math.isfinite(each) for each in found)
 
 
 def test_one_step_from_zero(gpu_forms, poisoned):

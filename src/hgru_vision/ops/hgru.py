@@ -128,7 +128,8 @@ class _Layer:
     def convolve(self, image: Tensor, spectrum: Tensor, out: Tensor, *, adjoint: bool) -> Tensor:
         """Eqs. 4 and 7, or back through them; the spectrum of `image` stays in `spectrum`."""
         dft.analyse(image, self.domain, out=spectrum, half=self._half)
-        mixed = mix(spectrum, self.kernel, self._mixed, adjoint=adjoint)
+        # A mean over the image of 700 or more does not fit. Behind a tanh all of that is one.
+        mixed = mix(spectrum, self.kernel, self._mixed, adjoint=adjoint, saturate=True)
         return dft.synthesise(mixed, self.domain, out=out, half=self._half)
 
     def gate(self, h2: Tensor, out: Tensor) -> None:
@@ -180,6 +181,9 @@ class _Layer:
             for u in (parameters.u1, parameters.u2)
         )
         self._eta = parameters.eta
+        # A convolution makes a gradient larger by no more than the sum of a kernel's sizes.
+        gain = parameters.weight.detach().abs().sum((1, 2, 3)).max().float()
+        self.room = (2**15 / gain).clamp(max=256).log2().floor().exp2()
         more = self.pitch - self.channels
         weight = F.pad(parameters.weight.float(), (0, 0, 0, 0, 0, 0, 0, more))
         self.kernel = dft.multiplier(weight, self.domain).to(self.storage).contiguous()
@@ -291,7 +295,7 @@ class _WayBack:
         # C2[t] has served then: the gradient of H1 takes its place, and that of the drive in turn.
         pixel.excite_backward[(self.programs,)](
             given, h1, g2, c2, h2, self.u2_t, layer.constants, layer.eta(t), self.largest,
-            units[1:], units, dc, c2, self.constants, self.u2, self.eta[t],
+            layer.room, units[1:], units, dc, c2, self.constants, self.u2, self.eta[t],
             layer.rows, triton.cdiv(layer.rows, few["ROWS"]), *layer.image, **few, LAST=last,
             PROGRAMS=_PROGRAMS, num_warps=min(8, max(1, layer.wide**2 // 1024)),
         )  # fmt: skip

@@ -154,7 +154,7 @@ def excite(
 
 @triton.jit
 def excite_backward(
-    dh2_in, h1_in, g2_in, c2_in, h2_in, u2_t, table, eta_in, largest, unit_in,
+    dh2_in, h1_in, g2_in, c2_in, h2_in, u2_t, table, eta_in, largest, room, unit_in,
     unit_out, dc2_out, dh1_out, constant_sums, matrix_sums, eta_sums,
     rows, parts, batch, stored, height, width, channels,
     PITCH: tl.constexpr, LAST: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
@@ -162,8 +162,8 @@ def excite_backward(
 ):  # fmt: skip
     """Go back through Eqs. 9, 8 and 6, but for what goes straight from H2 to H2.
 
-    Gradients are scaled anew at each step, the largest to 256 or little less: far from overflow in
-    float16, and the small ones are kept. `largest` has what the last kernel found, one number a
+    Gradients are scaled anew at each step, the largest to `room` or little less: far from overflow
+    in float16, and the small ones are kept. `largest` has what the last kernel found, one number a
     program; `unit` is the true size of a stored 1. The gradient of the last state is read from
     images (B, H, W, K), not rounded: a readout's is large at few pixels, and small and alike at all
     others, where errors would add up.
@@ -172,8 +172,8 @@ def excite_backward(
     program = tl.program_id(0)
     most = tl.max(tl.load(largest + tl.arange(0, PROGRAMS)), 0)
     finite = (most > 0) & (most < float("inf"))
-    most = tl.maximum(tl.where(finite, most, 256.0), 2.0**-100)  # its inverse must be finite too
-    scale = 256 / tl.exp2(tl.ceil(tl.log2(most)))  # a power of two
+    most = tl.maximum(tl.where(finite, most, 1.0), 2.0**-100)  # its inverse must be finite too
+    scale = tl.load(room) / tl.exp2(tl.ceil(tl.log2(most)))  # a power of two
     unit = tl.load(unit_in) / scale
     if program == 0:
         tl.store(unit_out, unit)

@@ -45,8 +45,17 @@ def block(size: int, most: int) -> int:
     return min(max(16, triton.next_power_of_2(size)), most)
 
 
-def mix(spectrum: Tensor, kernel: Tensor, out: Tensor, *, adjoint: bool = False) -> Tensor:
+def mix(
+    spectrum: Tensor,
+    kernel: Tensor,
+    out: Tensor,
+    *,
+    adjoint: bool = False,
+    saturate: bool = False,
+) -> Tensor:
     """Multiply every frequency by its matrix: Y = X M, or D = G M^H for the gradient of X.
+
+    Where float16 ends, numbers become infinite, or, with `saturate`, as large as float16 can hold.
 
     Shape
     -----
@@ -65,7 +74,8 @@ def mix(spectrum: Tensor, kernel: Tensor, out: Tensor, *, adjoint: bool = False)
         spectrum, kernel, out,
         columns, batch, inner, outer,
         step_in, step_out, k_in * k_out,
-        SIGN=-1.0 if adjoint else 1.0, PITCH_IN=pitch_in, PITCH_OUT=out.shape[-1],
+        SIGN=-1.0 if adjoint else 1.0, SATURATE=saturate and out.dtype == torch.float16,
+        PITCH_IN=pitch_in, PITCH_OUT=out.shape[-1],
         BATCH=batch_block, INNER=inner_block, OUTER=outer_block,
         PRECISION=precision(spectrum.dtype),
         num_warps=_warps(batch_block * max(inner_block, outer_block), 1024),
@@ -154,7 +164,7 @@ def _mix_kernel(
     spectrum, kernel, out,
     columns, batch, inner, outer,
     step_in, step_out, kernel_size,
-    SIGN: tl.constexpr, PITCH_IN: tl.constexpr, PITCH_OUT: tl.constexpr,
+    SIGN: tl.constexpr, SATURATE: tl.constexpr, PITCH_IN: tl.constexpr, PITCH_OUT: tl.constexpr,
     BATCH: tl.constexpr, INNER: tl.constexpr, OUTER: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     frequency = tl.program_id(0).to(tl.int64)
@@ -183,6 +193,9 @@ def _mix_kernel(
         y_r = tl.dot(-x_i, m_i, y_r, input_precision=PRECISION)
         y_i = tl.dot(x_r, m_i, y_i, input_precision=PRECISION)
         y_i = tl.dot(x_i, m_r, y_i, input_precision=PRECISION)
+    if SATURATE:
+        y_r = tl.clamp(y_r, -65504.0, 65504.0, propagate_nan=tl.PropagateNan.ALL)
+        y_i = tl.clamp(y_i, -65504.0, 65504.0, propagate_nan=tl.PropagateNan.ALL)
     y_at = b[:, None] * PITCH_OUT + o[None, :]
     # Beyond the last channel the sums are zero: they are written, so that the pitch stays clean.
     y_in = (b < batch)[:, None] & (o < PITCH_OUT)[None, :]
