@@ -58,7 +58,6 @@ def test_change_is_relative_to_the_new_state() -> None:
 
 def test_change_of_a_settling_circuit_falls_to_zero() -> None:
     layer = HGRU(channels=3, kernel_size=3, timesteps=8)
-    torch.nn.init.ones_(layer.eta)  # a last gain above 1 need not settle
     x = torch.rand(1, 3, 8, 8, generator=torch.Generator().manual_seed(0))
     states = layer(x, timesteps=80, return_trajectory=True)
     changes = change(states)[:, 0]

@@ -37,8 +37,7 @@ def test_starting_values():
         assert (torch.exp(-bias) <= 7).all()
         assert torch.exp(-bias).max() > 5
     assert not torch.equal(layer.b1, layer.b2)
-    assert ((layer.eta - 1).abs() <= 0.1).all()
-    assert layer.eta.std() > 0
+    assert (layer.eta == 1).all()
     bound = (3 / (25 * 225)) ** 0.5
     assert 0.99 * bound < layer.w().abs().max() <= bound
     assert layer.alpha.abs().max() <= (6 / 26) ** 0.5

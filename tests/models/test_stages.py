@@ -190,3 +190,13 @@ def test_a_large_convolution_starts_with_xavier_weights_and_no_bias():
     assert 0.99 * bound < layer.weight.abs().max() <= bound
     assert not layer.bias.any()
     assert "25, 36, kernel_size=10, dilation=1" in repr(layer)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_untrained_readout_is_undecided(seed):
+    # With a large first loss the maps turn round, and the network never leaves chance.
+    generator = torch.Generator().manual_seed(seed)
+    readout = Readout(25, generator)
+    logits = readout(torch.randn(8, 25, 64, 64, generator=generator))
+    assert logits.abs().max() < 0.3
+    assert logits.std(0).min() > 0

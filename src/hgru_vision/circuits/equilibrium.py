@@ -171,9 +171,8 @@ class EquilibriumHGRU(HGRU):
 
     Notes
     -----
-    The time-gain starts at 1: with a larger one a layer may not come to rest. Where it is 1, the
-    fixed point of Eq. 9 is the candidate of Eq. 8, whatever the mix: U2 and b2 have no gradient
-    until the time-gain has moved.
+    Where the time-gain is 1, as at the start, the fixed point of Eq. 9 is the candidate of Eq. 8,
+    whatever the mix: U2 and b2 have no gradient until the time-gain has moved.
 
     Shape
     -----
@@ -210,11 +209,6 @@ class EquilibriumHGRU(HGRU):
         self.steps = steps
         self.tolerance = tolerance
         self.residual = float("nan")
-
-    def build(self, generator: torch.Generator) -> None:
-        """Make the parameters; see Notes for the time-gain."""
-        super().build(generator)
-        self.eta.data.fill_(1)
 
     def extra_repr(self) -> str:
         """Show what the layer was made with."""

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hgru_vision.circuits.base import Circuit, Horizontal, Trajectory
-from hgru_vision.circuits.start import chronos, time_gains, xavier_kernel, xavier_vector
+from hgru_vision.circuits.start import chronos, xavier_kernel, xavier_vector
 from hgru_vision.circuits.symmetric import SymmetricKernel
 from hgru_vision.ops import prepare, storage_at_once
 
@@ -49,9 +49,9 @@ class HGRU(Circuit):
     -----
     Starting values: Xavier-uniform for W (fans of the whole K x K x S x S kernel), for U1 and U2,
     and for alpha, mu, kappa, beta and omega as maps from 1 to K channels. The mix of Eq. 9
-    multiplies the *new* state, so the chronos biases are -log U(1, T - 1) for both gates. The paper
-    gives no start for eta; U(0.9, 1.1) leaves the state nearly as it is, and was seen to take off
-    sooner than U(0, 1) and than 1 itself (docs/training.md).
+    multiplies the *new* state, so the chronos biases are -log U(1, T - 1) for both gates. eta
+    starts at 1, which leaves the state as it is; the paper gives no start, and values near 1 were
+    seen to take off sooner than U(0, 1).
 
     Shape
     -----
@@ -83,7 +83,7 @@ class HGRU(Circuit):
         self.kappa = nn.Parameter(xavier_vector(channels, generator))
         self.beta = nn.Parameter(xavier_vector(channels, generator))
         self.omega = nn.Parameter(xavier_vector(channels, generator))
-        self.eta = nn.Parameter(time_gains(timesteps, generator))
+        self.eta = nn.Parameter(torch.ones(timesteps))
 
     @staticmethod
     def zeta(activity: Tensor) -> Tensor:

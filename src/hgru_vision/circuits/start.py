@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["as_generator", "chronos", "time_gains", "xavier_kernel", "xavier_vector"]
+__all__ = ["as_generator", "chronos", "xavier_kernel", "xavier_vector"]
 
 
 def as_generator(generator: torch.Generator | None) -> torch.Generator:
@@ -37,11 +37,6 @@ def chronos(channels: int, timesteps: int, generator: torch.Generator) -> Tensor
     longest = max(timesteps - 1, 1)
     uniform = torch.rand(channels, generator=generator, device=generator.device)
     return -torch.log(1 + (longest - 1) * uniform).cpu()
-
-
-def time_gains(timesteps: int, generator: torch.Generator) -> Tensor:
-    """Draw one gain a step, (T,), from U(0.9, 1.1)."""
-    return 1 + _uniform(timesteps, bound=0.1, generator=generator)
 
 
 def _uniform(*shape: int, bound: float, generator: torch.Generator) -> Tensor:

@@ -1,5 +1,6 @@
 """A small network on a small canvas: learnt from scratch on two cores in minutes."""
 
+from hgru_vision.papers import linsley2018
 from hgru_vision.training.config import RunConfig, Source, Stage
 
 __all__ = ["quick"]
@@ -35,6 +36,7 @@ def quick(*, images: int = 24_000, seed: int = 0) -> RunConfig:
         seed=seed,
         stages=(Stage(sources=(SMALL,), images=images),),
         learning_rate=5e-3,
+        cool_down=images // (3 * linsley2018.BATCH_SIZE),
         clip=1.0,
         evaluate_every=125,
         evaluation_images=1_000,
