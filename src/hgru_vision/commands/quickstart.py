@@ -20,7 +20,7 @@ from hgru_vision.training.loop import train
 from hgru_vision.training.result import Point, Result
 
 
-def quickstart(out: Path = Path("quickstart"), images: int = 24_000, seed: int = 0) -> None:
+def quickstart(out: Path = Path("quickstart"), images: int = 36_000, seed: int = 0) -> None:
     """Draw Pathfinder images, train a small hGRU on them, and write a report.
 
     Takes a few minutes on a laptop's CPU; called again after an interruption, it goes on.

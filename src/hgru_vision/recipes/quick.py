@@ -20,7 +20,7 @@ SMALL = Source(
 )
 
 
-def quick(*, images: int = 24_000, seed: int = 0) -> RunConfig:
+def quick(*, images: int = 36_000, seed: int = 0) -> RunConfig:
     """Train a small hGRU on a small Pathfinder.
 
     Examples
