@@ -65,6 +65,9 @@ def test_the_message_tells_how_usual_it_is_and_what_to_try():
     assert "Of the runs like it in the ledger 1 of 2 ended there." in text
     assert "a curriculum of shorter paths before length 14: hgru train curriculum" in text
     assert "another --seed" in text
+    assert "background" not in text
+    turned = stuck_message(CONFIG, points(0.5), [], turned=True)
+    assert "Its readout has turned to the background: the strongest pixels are the same" in turned
 
 
 def test_the_message_of_a_run_that_ends_says_so_and_names_the_stage():

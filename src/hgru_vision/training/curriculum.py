@@ -93,7 +93,9 @@ def stuck_share(rows: Iterable[Row], config: RunConfig) -> tuple[int, int]:
     return sum(result.stuck for result in alike), len(alike)
 
 
-def stuck_message(config: RunConfig, curve: Sequence[Point], rows: Iterable[Row]) -> str:
+def stuck_message(
+    config: RunConfig, curve: Sequence[Point], rows: Iterable[Row], *, turned: bool = False
+) -> str:
     """Tell a user that a run is at chance, how usual that is, and what to try.
 
     Parameters
@@ -104,6 +106,8 @@ def stuck_message(config: RunConfig, curve: Sequence[Point], rows: Iterable[Row]
         Evaluations of the stage that is not learnt.
     rows
         Of the ledger.
+    turned
+        Whether the readout looks at the background; see `looks_at_background`.
     """
     last = curve[-1]
     stuck, runs = stuck_share(rows, config)
@@ -116,10 +120,16 @@ def stuck_message(config: RunConfig, curve: Sequence[Point], rows: Iterable[Row]
     stages = len(config.stages)
     where = "" if stages == 1 else f" (stage {last.stage + 1} of {stages})"
     ends = "\nThe run ends here (stop_when_stuck)." if config.stop_when_stuck else ""
+    cause = (
+        "\nIts readout has turned to the background: the strongest pixels are the same in every "
+        "image. It will hardly start any more; take another seed."
+        if turned
+        else ""
+    )
     tries = "\n".join(f"  - {each}" for each in _advice(config))
     return (
         f"At chance after {last.images:,} images{where}: loss {last.loss:.3f}, best accuracy "
-        f"{best:.1%} on {config.evaluation_images:,} held-out images. {known}{ends}\n"
+        f"{best:.1%} on {config.evaluation_images:,} held-out images. {known}{cause}{ends}\n"
         f"What to try (more under 'Stuck at 0.693' in docs/training.md):\n{tries}"
     )
 

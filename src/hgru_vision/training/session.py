@@ -15,6 +15,7 @@ from hgru_vision.training.checkpoint import build, load_checkpoint, save_checkpo
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.curriculum import Row, at_chance, is_promoted, stuck_message
 from hgru_vision.training.data import check_data, final_data, training_data
+from hgru_vision.training.diagnosis import looks_at_background
 from hgru_vision.training.display import Display
 from hgru_vision.training.distributed import Group
 from hgru_vision.training.files import CONFIG, write_curve, write_json
@@ -31,6 +32,8 @@ from hgru_vision.training.start import begin
 from hgru_vision.training.step import Step
 
 __all__ = ["Session"]
+
+LOOKED_AT = 64  # held-out images, if a run is at chance
 
 
 class Session:
@@ -124,7 +127,7 @@ class Session:
         if self.group.leads:
             write_curve(self.folder, position.curve)
         self.display.point(point)
-        self._look_for_stuck()
+        self._look_for_stuck(held_out)
         stage = self.config.stages[position.stage]
         position.passed = is_promoted(stage, point.accuracy) or self.gave_up
 
@@ -189,14 +192,18 @@ class Session:
     def _measure(self, data: ImageDataset, judged: ImageDataset) -> Measured:
         return measure(self.step, self.group, data, judged, last=self.position.batch)
 
-    def _look_for_stuck(self) -> None:
+    def _look_for_stuck(self, held_out: ImageDataset) -> None:
         config, position = self.config, self.position
         if config.stuck_after is None or config.target != "label" or position.told_stuck:
             return
         curve = [point for point in position.curve if point.stage == position.stage]
         seen = position.batch * config.batch
         if seen >= config.stuck_after and at_chance(curve, config.evaluation_images):
-            self.display.say(stuck_message(config, curve, self.ledger))
+            some = torch.tensor(held_out.batch(range(min(len(held_out), LOOKED_AT))))
+            turned = looks_at_background(
+                self.step.network, self.step.prepare(some.to(self.group.device))
+            )
+            self.display.say(stuck_message(config, curve, self.ledger, turned=turned))
             position.told_stuck = True
 
     def _diverge(self, batch: int, loss: float) -> None:
