@@ -262,6 +262,7 @@ def _floor(batch: int, ceilings: tuple[float, float]) -> float:
 def _network(backend: Backend) -> nn.Module:
     network: Any = create_model("hgru").cuda()
     network.features.backend = backend
+    nn.init.eye_(network.readout.decide.weight)  # it starts at 0, which would stop every gradient
     return network
 
 

@@ -37,7 +37,6 @@ __all__ = [
 _WAVELENGTH = 4.0  # pixels
 _ENVELOPE = 1.5  # standard deviation of the Gaussian, pixels
 
-_DECIDE_GAIN = 0.01  # of the classifier's starting weights; see `Readout`
 _CENTRE, _SURROUND = 0.75, 1.5  # standard deviations of the difference of Gaussians
 
 
@@ -194,11 +193,10 @@ class Readout(nn.Module):
     -----
     The 1x1 filter has no bias, since batch norm would take it out again.
 
-    The classifier starts with a hundredth of Xavier's weights, so that it says about one half of
-    every image. The largest of thousands of normalised values is 4 to 8, and Xavier's weights on it
-    start with a loss of up to 7. That is made smaller fastest by turning the maps round: their
-    strongest pixels then lie in the background, no gradient reaches any other, and the network
-    stays at chance (docs/training.md).
+    The classifier starts at zero, undecided about every image. The largest of thousands of
+    normalised values is 4 to 8, and Xavier's weights on it start with a loss of up to 7. That is
+    made smaller fastest by turning the maps round: their strongest pixels then lie in the
+    background, no gradient reaches any other, and the network stays at chance (docs/training.md).
 
     The momentum of batch norm is 0.02. With the usual 0.1 the running statistics follow the last
     few batches of features that still move, and a network with a training loss of 0.2 was seen to
@@ -221,9 +219,8 @@ class Readout(nn.Module):
         self.normalise = nn.BatchNorm2d(2, momentum=0.02)
         self.decide = nn.utils.skip_init(nn.Linear, 2, 2)
         xavier(self.maps, generator)
-        xavier(self.decide, generator)
-        with torch.no_grad():
-            self.decide.weight.mul_(_DECIDE_GAIN)
+        nn.init.zeros_(self.decide.weight)
+        nn.init.zeros_(self.decide.bias)
 
     def forward(self, features: Tensor) -> Tensor:
         """Decide about each image."""

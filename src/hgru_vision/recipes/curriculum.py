@@ -6,9 +6,9 @@ from hgru_vision.training.config import RunConfig, Source, Stage
 __all__ = ["curriculum", "lengths_up_to"]
 
 # At most; a stage ends as soon as it is learnt.
-FIRST, NEXT, LAST = 96_000, 80_000, 224_000  # images
-PROMOTE_AT = 0.94
-COOL_DOWN = 2_000  # batches
+FIRST, NEXT, LAST = 96_000, 64_000, 240_000  # images
+PROMOTE_AT = 0.92
+COOL_DOWN = 4_000  # batches
 
 # Networks that learnt length 6 had 94 % after 32,000 to 80,000 images; one that was at chance after
 # 96,000 went on to length 9 in vain.
