@@ -4,11 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from rich.console import Console
 from rich.table import Table
 from scipy.stats import norm
-from torch import nn
 
 from hgru_vision.intervals import wilson_interval
 from hgru_vision.stimuli.audit import (
@@ -16,7 +14,6 @@ from hgru_vision.stimuli.audit import (
     AuditRow,
     Cues,
     audit,
-    predict,
     stratify,
 )
 
@@ -242,83 +239,3 @@ def test_stratification_table_and_order() -> None:
 def test_bad_stratification(correct: list[bool], confidence: float, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         stratify(small_report([0.5, 0.5], [0, 1]), np.array(correct), confidence)
-
-
-# -- Predictions --------------------------------------------------------------------------------
-
-
-class Brightness(nn.Module):
-    """Label 1 for images brighter than a half; remembers how it was called."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.modes: list[bool] = []
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        assert images.shape[1:] == (1, 4, 5)
-        assert not torch.is_grad_enabled()
-        self.modes.append(self.training)
-        mean = images.mean(dim=(1, 2, 3))
-        return torch.stack([torch.full_like(mean, 0.5), mean], dim=1)
-
-
-def test_predict_labels_read_only_batches_of_any_size() -> None:
-    images = np.stack([np.full((4, 5), value, np.uint8) for value in (0, 200, 127, 128, 255)])
-    images.flags.writeable = False
-    assert predict(Brightness(), [images[:3], images[3:]]).tolist() == [0, 1, 0, 1, 1]
-
-
-def test_predict_evaluates_and_restores_each_mode() -> None:
-    brightness, frozen = Brightness(), nn.Dropout().eval()
-    network = nn.Sequential(frozen, brightness)
-    network.training = True
-    predict(network, [np.zeros((2, 4, 5), np.uint8)])
-    assert brightness.modes == [False]
-    assert (network.training, brightness.training, frozen.training) == (True, True, False)
-
-
-def test_predict_restores_the_mode_after_an_error() -> None:
-    network = nn.Sequential(nn.Flatten())
-    with pytest.raises(ValueError, match="two logits"):
-        predict(network, [np.zeros((2, 4, 5), np.uint8)])
-    assert network.training
-
-
-def test_predict_follows_the_network_s_precision() -> None:
-    network = nn.Sequential(nn.Flatten(), nn.utils.skip_init(nn.Linear, 20, 2)).double()
-    nn.init.eye_(network[1].weight)
-    nn.init.zeros_(network[1].bias)
-    images = np.zeros((1, 4, 5), np.uint8)
-    images[0, 0, 1] = 1
-    assert predict(network, [images]).tolist() == [1]
-
-
-@pytest.mark.parametrize(
-    ("network", "batches", "message"),
-    [
-        (
-            nn.Flatten(),
-            [np.zeros((3, 4, 5), np.uint8)],
-            r"two logits an image, a tensor of shape \(3, 2\), got \(3, 20\)",
-        ),
-        (
-            nn.MaxPool2d(2, return_indices=True),
-            [np.zeros((3, 4, 5), np.uint8)],
-            r"two logits an image, a tensor of shape \(3, 2\), got tuple",
-        ),
-        (
-            Brightness(),
-            [np.zeros((3, 4, 5))],
-            r"each batch must be uint8 of shape \(B, H, W\), got float64 of shape \(3, 4, 5\)",
-        ),
-        (
-            Brightness(),
-            [np.zeros((4, 5), np.uint8)],
-            r"each batch must be uint8 of shape \(B, H, W\), got uint8 of shape \(4, 5\)",
-        ),
-        (Brightness(), [], "batches must hold at least one batch of images, got none"),
-    ],
-)
-def test_bad_prediction(network: nn.Module, batches: list[np.ndarray], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        predict(network, batches)

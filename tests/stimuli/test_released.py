@@ -1,11 +1,21 @@
 """The released generator's statistics, against those of images drawn by the authors' program."""
 
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from hgru_vision.stimuli import ReleasedConfig, UnsatisfiableError, images, labels, preset, scenes
+from hgru_vision.stimuli import (
+    ReleasedConfig,
+    UnsatisfiableError,
+    images,
+    labels,
+    preset,
+    released,
+    scenes,
+)
 from hgru_vision.stimuli.scenes import NO_PATH
 
 QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
@@ -127,6 +137,7 @@ def test_a_path_of_one_paddle():
         ({"canvas": 16}, "canvas must be from 32 to 1024 pixels; got 16"),
         ({"reduce": 7}, "reduce must be a divisor of canvas; got 7"),
         ({"length": 0}, "length must be 1 or more; got 0"),
+        ({"length": 90_001}, "length must be at most 90000, this canvas's pixels; got 90001"),
         ({"supersampling": 0}, "supersampling must be 1 or more; got 0"),
         ({"distractors": -1}, "distractors must be 0 or more; got -1"),
         ({"markers": 0}, "markers must be 1 or 2; got 0"),
@@ -155,5 +166,35 @@ def test_paths_that_are_too_long_end_in_an_error_with_values_that_fit():
     config = ReleasedConfig(
         canvas=64, reduce=1, length=40, padding=3, seed_distance=6, distractors=0
     )
-    with pytest.raises(UnsatisfiableError, match=r"length=40 does not fit.*length=\d+.*would fit"):
+    with pytest.raises(UnsatisfiableError) as caught:
         scenes(config, 0, [0])
+    problem, advice = str(caught.value).rsplit("; ", 1)
+    assert problem == (
+        "length=40 does not fit: no two paths of 40 paddles could be grown on a canvas of 64 "
+        "pixels with padding=3 and seed_distance=6"
+    )
+    advised = re.fullmatch(r"length=(\d+) or canvas=(\d+) would fit", advice)
+    length, canvas = map(int, advised.groups())
+    scenes(replace(config, length=length), 0, [0])
+    scenes(replace(config, canvas=canvas), 0, [0])
+
+
+def test_paths_that_never_come_to_the_half_are_given_up(monkeypatch):
+    monkeypatch.setattr(released, "TARGET_ATTEMPTS", 10**12)  # a month's
+    config = ReleasedConfig(canvas=64, reduce=1, length=40, padding=3, seed_distance=6)
+    with pytest.raises(UnsatisfiableError, match="length=40 does not fit"):
+        scenes(config, 0, [0])
+
+
+def test_seeds_without_room_end_in_an_error_with_values_that_fit(monkeypatch):
+    monkeypatch.setattr(released, "TARGET_ATTEMPTS", 10**12)
+    config = ReleasedConfig(
+        canvas=64, reduce=1, length=3, padding=3, seed_distance=15, distractors=0
+    )
+    with pytest.raises(
+        UnsatisfiableError,
+        match=r"seed_distance=15 does not fit: no two paths of 3 paddles could be "
+        r"grown on a canvas of 64 pixels .*; seed_distance=12 or canvas=128 would fit",
+    ):
+        scenes(config, 0, [0])
+    scenes(replace(config, seed_distance=12), 0, [0])

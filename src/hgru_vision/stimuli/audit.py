@@ -11,18 +11,15 @@ paths. What they find is still what these probes can find; a leak of another for
 """
 
 import json
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from rich.table import Table
-from torch import nn
 
 from hgru_vision.intervals import wilson_interval
-from hgru_vision.stimuli._types import Bytes, Floats, Indices
+from hgru_vision.stimuli._types import Floats, Indices
 from hgru_vision.stimuli.probes import (
     Cues,
     Probe,
@@ -290,73 +287,6 @@ def stratify(
         wrong=_stratum(correct[confident & ~agrees]),
         confidence=confidence,
     )
-
-
-def predict(network: nn.Module, batches: Iterable[Bytes]) -> Indices:
-    """Let a network label images, in evaluation mode.
-
-    Each module of the network is put back into the mode in which it was found.
-
-    Parameters
-    ----------
-    network
-        From images of intensity 0 to 1 to two logits, (B, 1, H, W) -> (B, 2).
-    batches
-        Batches of uint8 images.
-
-    Returns
-    -------
-    label
-        The label of the larger logit for each image, (n,).
-
-    Shape
-    -----
-    each batch (B, H, W)
-
-    Examples
-    --------
-    >>> network = nn.Sequential(nn.Flatten(), nn.utils.skip_init(nn.Linear, 4, 2))
-    >>> _ = nn.init.eye_(network[1].weight), nn.init.zeros_(network[1].bias)
-    >>> images = np.array([[[9, 0], [0, 0]], [[0, 9], [0, 0]]], dtype=np.uint8)
-    >>> predict(network, [images]).tolist()
-    [0, 1]
-    """
-    modes = {module: module.training for module in network.modules()}
-    like = next(network.parameters(), torch.empty(0))
-    labels = []
-    network.eval()
-    try:
-        with torch.no_grad():
-            for images in batches:
-                logits = network(_image_batch(images).to(like) / 255)
-                _check_two_logits(logits, len(images))
-                labels.append(logits.argmax(dim=1))
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
-    if not labels:
-        raise ValueError("batches must hold at least one batch of images, got none")
-    return torch.cat(labels).cpu().numpy()
-
-
-def _image_batch(images: Bytes) -> torch.Tensor:
-    """Batch of images as a tensor (B, 1, H, W)."""
-    array = np.asarray(images)
-    if array.dtype != np.uint8 or array.ndim != 3:
-        raise ValueError(
-            f"each batch must be uint8 of shape (B, H, W), got {array.dtype} of shape {array.shape}"
-        )
-    # A copy, since shards are mapped read-only and torch has no read-only tensors.
-    return torch.tensor(array)[:, None]
-
-
-def _check_two_logits(logits: object, n: int) -> None:
-    """Refuse what is not a tensor of two logits for each of n images."""
-    got = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
-    if got != (n, 2):
-        raise ValueError(
-            f"network must give two logits an image, a tensor of shape {(n, 2)}, got {got}"
-        )
 
 
 def _stratum(correct: npt.NDArray[np.bool_]) -> Stratum:

@@ -10,6 +10,7 @@ white; its random numbers are unseeded.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NoReturn
 
@@ -18,9 +19,16 @@ import numpy as np
 from hgru_vision.papers import linsley2018
 from hgru_vision.stimuli._types import Array, Bytes, Indices
 from hgru_vision.stimuli.pathfinder import CANVAS_RANGE, check_types
-from hgru_vision.stimuli.released_growth import draw_integers, grow_scenes, paint_scenes
+from hgru_vision.stimuli.released_growth import (
+    TARGET_ATTEMPTS,
+    draw_integers,
+    grow_scenes,
+    paint_scenes,
+)
 from hgru_vision.stimuli.scenes import ALL_PATHS, NO_PATH, Scenes, UnsatisfiableError, advise
 from hgru_vision.stimuli.stamps import DEGREES, Stamps, make_stamps
+
+ADVICE_ATTEMPTS = 500  # at a pair of targets; what is advised should be grown without effort
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +88,8 @@ class ReleasedConfig:
         )
         for name in ("length", "distractor_length", "paddle_length", "supersampling"):
             self._require(name, getattr(self, name) >= 1, "1 or more")
+        pixels = self.canvas**2
+        self._require("length", self.length <= pixels, f"at most {pixels}, this canvas's pixels")
         self._require("distractors", self.distractors >= 0, "0 or more")
         self._require("markers", self.markers in (1, 2), "1 or 2")
         self._require("contrast", 0 < self.contrast <= 1, "above 0 and at most 1")
@@ -133,12 +143,13 @@ class ReleasedConfig:
 
     def grow(self, seed: int, indices: Indices, labels: Indices) -> Scenes:
         """Grow the scenes of some images; see `scenes`."""
-        scenes, failed = self._try(seed, indices, labels)
-        if failed:
+        scenes = self._try(seed, indices, labels, TARGET_ATTEMPTS)
+        if scenes is None:
             self._refuse()
         return scenes
 
-    def _try(self, seed: int, indices: Indices, labels: Indices) -> tuple[Scenes, bool]:
+    def _try(self, seed: int, indices: Indices, labels: Indices, attempts: int) -> Scenes | None:
+        """Grow scenes with so many attempts at a pair of targets; None if one had none."""
         count, paddles = indices.size, self.paddles
         strokes = np.zeros((count, paddles, 4), np.int64)  # row, column, direction, margin
         paths = np.full((count, paddles), NO_PATH, np.int16)
@@ -148,16 +159,17 @@ class ReleasedConfig:
         centres, angles = np.zeros((count, paddles, 2)), np.zeros((count, paddles))
         directions = np.zeros((count, 2))
         chosen = self._choose_margins(seed, indices)
-        failed = False
         for choice, margin in enumerate(self.margins):
             rows = np.flatnonzero(chosen == choice)
             stamps = self._stamps(margin)
             mask = np.empty((self.canvas, self.canvas), np.uint8)
-            failed |= grow_scenes(
+            failed = grow_scenes(
                 stamps, self.length, self.distractor_length, self.distractors, self.padding,
-                self.seed_distance, seed, indices, labels, rows, mask, np.empty_like(mask),
-                strokes, paths, tips, turned, marked,
+                self.seed_distance, attempts, seed, indices, labels, rows, mask,
+                np.empty_like(mask), strokes, paths, tips, turned, marked,
             )  # fmt: skip
+            if failed:
+                return None
             strokes[rows, :, 3] = choice
             angles[rows] = stamps.angles[strokes[rows, :, 2]]
             # A stroke starts at the tail of a seed, at the head of every other paddle.
@@ -166,7 +178,7 @@ class ReleasedConfig:
             centres[rows] = strokes[rows, :, 1::-1] + forward[..., None] * unit
             directions[rows] = stamps.angles[turned[rows]]
         directions[:, 0] += np.where(directions[:, 0] < 0, np.pi, -np.pi)
-        scenes = Scenes(
+        return Scenes(
             centres=(centres + 0.5) / self.reduce,
             angles=angles,
             paths=paths,
@@ -175,7 +187,6 @@ class ReleasedConfig:
             marked=marked[:, [0, 0]] if self.markers == 1 else marked,
             strokes=np.concatenate([strokes, np.pad(tips, ((0, 0), (0, 0), (0, 2)))], axis=1),
         )
-        return scenes, failed
 
     def paint(self, scenes: Scenes, only: Array | None, mask: bool, out: Bytes) -> None:
         """Draw scenes; see `PathfinderGenerator`."""
@@ -194,17 +205,25 @@ class ReleasedConfig:
             )  # fmt: skip
 
     def _fits(self) -> bool:
-        return not self._try(0, np.arange(8), np.zeros(8, np.int64))[1]
+        return self._try(0, np.arange(8), np.zeros(8, np.int64), ADVICE_ATTEMPTS) is not None
 
     def _refuse(self) -> NoReturn:
         """Say what does not fit, and which values would."""
         bare = replace(self, distractors=0)
-        shorter = range(self.length - 1, 0, -max(1, self.length // 12))
-        larger = [self.canvas * factor for factor in (2, 4, 8)]
-        trials = [("length", length) for length in shorter]
+        name = "length" if replace(bare, length=1)._fits() else "seed_distance"
+        value = getattr(self, name)
+        trials = [(name, smaller) for smaller in _smaller(value)]
+        larger = [self.canvas * factor for factor in (2, 3, 4, 6, 8)]
         trials += [("canvas", canvas) for canvas in larger if canvas <= CANVAS_RANGE[1]]
         raise UnsatisfiableError(
-            f"length={self.length} does not fit: no two paths of {self.length} paddles could be "
+            f"{name}={value} does not fit: no two paths of {self.length} paddles could be "
             f"grown on a canvas of {self.canvas} pixels with padding={self.padding} and "
             f"seed_distance={self.seed_distance}" + advise(bare, trials, ReleasedConfig._fits)
         )
+
+
+def _smaller(value: int) -> Iterator[int]:
+    """Give smaller and smaller values down to 1, each a fifth below the one before."""
+    while value > 1:
+        value = value * 4 // 5
+        yield max(value, 1)
