@@ -2,6 +2,8 @@ import pytest
 
 from hgru_vision.analysis.claim_parts import Evidence, Part
 from hgru_vision.analysis.claims import CLAIMS, Finding, judge
+from hgru_vision.sweeps.grid import load_grid
+from hgru_vision.sweeps.ledger import LedgerRow
 
 LENGTHS = (6, 9, 14)
 FULL = {  # accuracies as the paper would have them
@@ -50,6 +52,14 @@ def test_results_like_the_papers_reproduce_every_claim(ledger):
     rows = ledger(FULL) + ledger(FULL, recipe="paper")
     assert set(verdicts(rows).values()) == {"reproduced"}
     assert all(found.reason == "" for _, found in judge(rows))
+
+
+def test_grids_fill_every_part_of_every_claim(row):
+    result = row().result
+    runs = [*load_grid("recurrent"), *load_grid("paper")]
+    rows = [LedgerRow(config=run, result=result, written="2026-01-01") for run in runs]
+    missing = [part.says for _, found in judge(rows) for part in found.parts if part.holds is None]
+    assert missing == []
 
 
 def test_a_solved_length_that_should_not_be_is_told(ledger):

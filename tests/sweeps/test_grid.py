@@ -2,7 +2,7 @@ import pytest
 
 from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.sweeps.grid import load_grid, product
-from hgru_vision.sweeps.grids import GRIDS
+from hgru_vision.sweeps.grids import GRIDS, MAIN
 from hgru_vision.sweeps.jobs import beginnings
 
 
@@ -40,6 +40,11 @@ def test_the_grids_hold_what_they_say():
     assert len(load_grid("tiny")) == 12
     assert [run.seed for run in load_grid("curriculum")] == [0, 1, 2, 3, 4]
     assert facts(load_grid("paper14")) == [("hgru", 14, seed) for seed in range(3)]
+    paper = load_grid("paper")
+    assert {run.recipe for run in paper} == {"paper"}
+    assert {run.hash for run in load_grid("paper14")} < {run.hash for run in paper}
+    assert facts(paper)[:7] == [*((model, 6, 0) for model in MAIN), ("hgru", 9, 0)]
+    assert len(paper) == len(MAIN) * 3 * 3
     lesions = {"hgru_no_linear", "hgru_no_quadratic", "hgru_no_time_gain"}
     others = {"hgru", "hgru_6", "hgru_4", "gru", "gru_2l", "hgru_bn", "hgru_nonnegative"}
     recurrent = load_grid("recurrent")

@@ -24,6 +24,7 @@ from hgru_vision.analysis.claim_parts import (
     unsolved,
 )
 from hgru_vision.papers.linsley2018 import PATH_LENGTHS
+from hgru_vision.sweeps.grids import MAIN
 from hgru_vision.sweeps.ledger import LedgerRow
 
 __all__ = ["CLAIMS", "Claim", "Finding", "Verdict", "judge"]
@@ -31,7 +32,6 @@ __all__ = ["CLAIMS", "Claim", "Finding", "Verdict", "judge"]
 Verdict = Literal["reproduced", "partly", "not reproduced", "not run yet"]
 
 SHORT, MIDDLE, LONG = PATH_LENGTHS
-_MAIN = ("hgru", "hgru_6", "hgru_4", "hgru_no_linear", "hgru_no_quadratic", "gru")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ def _needed_steps(found: Evidence) -> tuple[Part, ...]:
 
 
 def _best_of_all(found: Evidence) -> tuple[Part, ...]:
-    return tuple(above(found, "hgru", other, LONG) for other in _MAIN[1:])
+    return tuple(above(found, "hgru", other, LONG) for other in MAIN[1:])
 
 
 def _lesions(found: Evidence) -> tuple[Part, ...]:
@@ -153,17 +153,17 @@ def _nonnegative(found: Evidence) -> tuple[Part, ...]:
 
 
 def _strain(found: Evidence) -> tuple[Part, ...]:
-    return tuple(falls(found, model, "accuracy") for model in _MAIN)
+    return tuple(falls(found, model, "accuracy") for model in MAIN)
 
 
 def _rate(found: Evidence) -> tuple[Part, ...]:
     return tuple(
-        above(found, "hgru", other, length, "alc") for other in _MAIN[1:] for length in PATH_LENGTHS
+        above(found, "hgru", other, length, "alc") for other in MAIN[1:] for length in PATH_LENGTHS
     )
 
 
 def _slower(found: Evidence) -> tuple[Part, ...]:
-    return tuple(falls(found, model, "alc") for model in _MAIN)
+    return tuple(falls(found, model, "alc") for model in MAIN)
 
 
 _TRENDS = 'Main, "Recurrent models", Fig. 2a'
@@ -251,7 +251,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         name="Longer paths are learnt more slowly",
         says="The area under the learning curve falls with length. Judged by runs from scratch "
-        "(recipe `paper`): by stages, a longer length begins with what a shorter one taught.",
+        "(`hgru sweep paper`): by stages, a longer length begins with what a shorter one taught.",
         place='Main, "Recurrent models", Fig. 2b',
         judge=_slower,
         recipe="paper",

@@ -9,9 +9,11 @@ from hgru_vision.recipes.quick import SMALL
 from hgru_vision.sweeps.grid import Grid, product
 from hgru_vision.training.config import RunConfig, Stage
 
-__all__ = ["GRIDS", "curriculum", "networks", "paper14", "recurrent", "tiny"]
+__all__ = ["GRIDS", "MAIN", "curriculum", "networks", "paper", "paper14", "recurrent", "tiny"]
 
 FEW_SEEDS = range(3)  # of runs that take hours
+MAIN = ("hgru", "hgru_6", "hgru_4", "hgru_no_linear", "hgru_no_quadratic", "gru")
+"""The recurrent networks of Fig. 2."""
 
 
 def recurrent() -> Iterator[RunConfig]:
@@ -37,6 +39,11 @@ def _screened(models: Iterable[str], seeds: Iterable[int]) -> Iterator[RunConfig
     """
     for seed, model in combinations(seeds, models):
         yield from product("screen", models=[model], lengths=PATH_LENGTHS, seeds=[seed])
+
+
+def paper() -> Iterator[RunConfig]:
+    """Train the recurrent networks of Fig. 2 exactly as the paper does; `paper14` is part of it."""
+    return product("paper", models=MAIN, lengths=PATH_LENGTHS, seeds=FEW_SEEDS)
 
 
 def paper14() -> Iterator[RunConfig]:
@@ -72,5 +79,5 @@ def _tiny(*, model: str, seed: int) -> RunConfig:
 
 
 GRIDS: dict[str, Grid] = {
-    grid.__name__: grid for grid in (tiny, recurrent, networks, paper14, curriculum)
+    grid.__name__: grid for grid in (tiny, recurrent, networks, paper, paper14, curriculum)
 }
