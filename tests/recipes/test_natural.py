@@ -12,6 +12,7 @@ def test_boundaries_are_the_papers():
     assert (run.model, run.learning_rate, run.target, run.balance) == (
         "contour_hgru", 1e-3, "segmentation", True,
     )  # fmt: skip
+    assert (run.warm_up, run.cool_down) == (500, 5_000)  # of 25,000 batches
     assert run.task.path == "BSR" and run.task.changes == {} and run.start is None
 
 
@@ -27,6 +28,7 @@ def test_boundaries_take_other_networks_budgets_and_weights(tmp_path):
         balance=False,
         seed=4,
     )
+    assert (run.warm_up, run.cool_down) == (7, 15)  # of 75 batches
     assert run.stages[0].images == 600 and run.options == {"channels": 32} and run.seed == 4
     assert run.start.endswith("vgg.npz") and len(run.start_sha256) == 64
     assert run.task.changes == {"target": "annotator"} and not run.balance

@@ -25,7 +25,7 @@ def config(natural):
     stage = replace(run.stages[0], images=16)
     return replace(
         run, stages=(stage,), batch=4, evaluate_every=2, evaluation_images=3, test_images=3,
-        statistics_batches=1, checkpoint_every=1,
+        statistics_batches=1, checkpoint_every=1, warm_up=1, cool_down=2,
     )  # fmt: skip
 
 

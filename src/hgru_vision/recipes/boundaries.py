@@ -11,6 +11,7 @@ __all__ = ["boundaries"]
 BATCH = 8
 CLIP = 5.0  # norm of the gradient
 WARM_UP = 500  # batches at most, and at most a tenth of the run
+COOL_DOWN_SHARE = 5  # the learning rate falls over a fifth of the run
 
 
 def boundaries(
@@ -30,7 +31,8 @@ def boundaries(
     degrees and mirrored, cross-entropy a pixel, Adam at 1e-3. What the paper does not say: batches
     of 8; the gradient clipped at a norm of 5; a learning rate that rises over the first 500 batches
     (Adam's first steps have its full size for every weight, a sixth of what those of a 15x15 kernel
-    over 128 channels start with, and VGG's are trained already); which pixels count
+    over 128 channels start with, and VGG's are trained already) and falls to 0 over the last fifth
+    of the run, so that the last batches do not move the weights as much as any; which pixels count
     (`BoundarySettings`) and how much (`balance`).
 
     Parameters
@@ -56,8 +58,8 @@ def boundaries(
     Examples
     --------
     >>> run = boundaries(epochs=10)
-    >>> run.model, run.stages[0].images, run.batch
-    ('contour_hgru', 2000, 8)
+    >>> run.model, run.stages[0].images, run.batch, run.cool_down
+    ('contour_hgru', 2000, 8, 50)
     """
     from hgru_vision.data.bsds_files import SPLIT_SIZES  # with it comes SciPy
 
@@ -73,6 +75,7 @@ def boundaries(
         balance=balance,
         batch=BATCH,
         warm_up=min(WARM_UP, images // (10 * BATCH)),
+        cool_down=images // (COOL_DOWN_SHARE * BATCH),
         clip=CLIP,
         precision="tf32",
         evaluate_every=500,
