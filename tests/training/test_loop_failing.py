@@ -1,0 +1,69 @@
+"""The loop when a run diverges or stays at chance."""
+
+import json
+
+import pytest
+
+from hgru_vision.recipes.quick import SMALL
+from hgru_vision.training.checkpoint import load_checkpoint
+from hgru_vision.training.config import Stage
+from hgru_vision.training.loop import DivergedError, train
+from hgru_vision.training.result import Result
+from hgru_vision.training.session import Session
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(tiny, tmp_path, quiet):
+    config = tiny(learning_rate=1e30, clip=None, checkpoint_every=1)
+    with pytest.raises(DivergedError) as error:
+        quiet(config, tmp_path)
+    text = str(error.value)
+    assert "the loss is nan at batch" in text
+    assert "Try clip the gradient (clip=5), a smaller learning_rate or another seed" in text
+    result = Result.from_json(json.loads((tmp_path / "result.json").read_text()))
+    assert (result.outcome, result.accuracy, result.test_images) == ("diverged", None, 0)
+    if (tmp_path / "checkpoint.pt").exists():
+        kept = load_checkpoint(tmp_path)["network"]
+        assert all(value.isfinite().all() for value in kept.values())
+    with pytest.raises(DivergedError):  # it is not taken for finished
+        quiet(config, tmp_path, resume=True)
+
+
+def test_the_batch_that_went_wrong_is_named_and_the_checkpoint_before_it_kept(
+    tiny, tmp_path, monkeypatch, quiet
+):
+    keep = Session.keep
+
+    def spoil(session, loss):
+        keep(session, loss * float("inf") if session.position.batches == 6 else loss)
+
+    monkeypatch.setattr(Session, "keep", spoil)
+    with pytest.raises(DivergedError, match=r"the loss is inf at batch 7 \(56 images\)"):
+        quiet(tiny(), tmp_path)
+    assert load_checkpoint(tmp_path)["position"]["batches"] == 4
+
+
+def test_stuck_is_told_once_with_what_to_try(tiny, tmp_path, capsys):
+    config = tiny(learning_rate=1e-9, stuck_after=40, evaluation_images=64)
+    result = train(config, tmp_path, device="cpu")
+    text = " ".join(capsys.readouterr().err.split())
+    assert text.count("At chance after 40 images: loss") == 1
+    assert "The ledger has no run like it" in text
+    assert "another --seed" in text
+    assert (result.stuck, result.outcome) == (True, "finished")
+    assert len(result.curve) == 2
+
+
+def test_a_stuck_run_stops_if_it_is_told_to_and_is_over(tiny, tmp_path, quiet):
+    stage = Stage(sources=(SMALL,), images=96, promote_at=0.94)
+    config = tiny(
+        stages=(stage, stage),
+        learning_rate=1e-9,
+        stuck_after=40,
+        stop_when_stuck=True,
+        evaluation_images=64,
+    )
+    result = quiet(config, tmp_path)
+    assert (result.images, result.stuck, result.outcome) == (40, True, "stuck")
+    assert result.accuracy == result.correct / 40
+    assert result.alc is None  # it never came to its last stage
+    assert quiet(config, tmp_path, resume=True) == result
