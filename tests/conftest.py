@@ -56,6 +56,35 @@ def measured():
     return generalisation_row
 
 
+@pytest.fixture(scope="session")
+def decisive():
+    """Give a function that lets an untrained network tell images apart."""
+    return with_random_classifier
+
+
+def with_random_classifier(network: Any, images: Any = None) -> Any:
+    """Give the classifier of the paper's readout random weights, always the same.
+
+    It starts at zero, where logits say nothing of the image and stop every gradient. Its bias stays
+    zero, and it then says the same of most images, unless `images` are given, (B, 1, H, W): of
+    these it calls half 0 and half 1.
+    """
+    import torch
+
+    from hgru_vision.models.stages import Readout, xavier
+
+    for module in network.modules():
+        if isinstance(module, Readout):
+            xavier(module.decide, torch.Generator().manual_seed(0))
+    if images is not None:
+        training = network.training
+        with torch.no_grad():
+            zero, one = network.eval()(images).unbind(dim=1)
+            network.readout.decide.bias[0] += (one - zero).quantile(0.5)
+        network.train(training)
+    return network
+
+
 def generalisation_row(
     axis: str, value: int | str, correct: int = 90, n: int = 100, network: str = "hgru.x"
 ) -> Any:

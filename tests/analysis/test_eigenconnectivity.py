@@ -210,8 +210,8 @@ def test_a_network_is_measured_by_its_filters_not_by_their_number():
     assert np.allclose(again.components[0], found.components[0], atol=1e-6)
 
 
-def test_the_sign_of_w_is_that_with_which_it_excites():
-    network = network_with_field()
+def test_the_sign_of_w_is_that_with_which_it_excites(decisive):
+    network = decisive(network_with_field())
     circuit = network.features
     images = torch.rand(1, 1, 32, 32, generator=torch.Generator().manual_seed(0))
     before, seen = connections(network), network(images)

@@ -13,7 +13,7 @@ from hgru_vision.data.store import write
 from hgru_vision.recipes.quick import SMALL, quick
 from hgru_vision.training.checkpoint import build
 from hgru_vision.training.config import Source, Stage
-from hgru_vision.training.evaluate import evaluate
+from hgru_vision.training.evaluate import as_input, evaluate
 from hgru_vision.training.files import write_json
 
 INK = """
@@ -25,21 +25,29 @@ class Ink(torch.nn.Module):
 """
 
 
-def run_folder(folder, **changes):
-    """Write the folder of a run that was never trained."""
-    config = replace(quick(), options={"timesteps": 2}, test_images=20, **changes)
-    folder.mkdir()
-    write_json(folder / "config.json", config.to_json())
-    network = build(config)
-    save_file(network.state_dict(), folder / "weights.safetensors")
-    return network, config
-
-
 def small_data(**keywords):
     return Pathfinder(SMALL.length, split="test", **SMALL.changes, **keywords)
 
 
-def test_a_run_is_judged_on_its_own_task(tmp_path, capsys):
+@pytest.fixture
+def run_folder(decisive):
+    """Give a function that writes the folder of a run that was never trained."""
+    images = as_input(torch.from_numpy(small_data(count=60).batch(range(60))))
+
+    def write(folder, **changes):
+        config = replace(quick(), options={"timesteps": 2}, test_images=20, **changes)
+        folder.mkdir()
+        write_json(folder / "config.json", config.to_json())
+        network = build(config)
+        if config.target == "label":
+            decisive(network, images)
+        save_file(network.state_dict(), folder / "weights.safetensors")
+        return network, config
+
+    return write
+
+
+def test_a_run_is_judged_on_its_own_task(tmp_path, capsys, run_folder):
     network, _ = run_folder(tmp_path / "run", data_seed=5)
     arguments = ["eval", str(tmp_path / "run"), "--count", "60", "--steps", "1:3", "--bins", "2"]
     arguments += ["--json", str(tmp_path / "e.json"), "--figure", str(tmp_path / "e.png")]
@@ -62,7 +70,7 @@ def test_a_run_is_judged_on_its_own_task(tmp_path, capsys):
     assert (tmp_path / "e.png").stat().st_size > 10_000
 
 
-def test_changes_go_on_top_of_the_runs_task(tmp_path):
+def test_changes_go_on_top_of_the_runs_task(tmp_path, run_folder):
     run_folder(tmp_path / "run")
     arguments = ["eval", str(tmp_path / "run"), "--count", "20", "--json", str(tmp_path / "e.json")]
     assert main([*arguments, "--length", "4", "--seed", "7", "--set", "contrast=0.5"]) == 0
@@ -71,14 +79,14 @@ def test_changes_go_on_top_of_the_runs_task(tmp_path):
     assert task["config"]["canvas"] == 32 and task["config"]["antialias"] is True
 
 
-def test_another_preset_has_the_runs_length(tmp_path, capsys):
+def test_another_preset_has_the_runs_length(tmp_path, capsys, run_folder):
     run_folder(tmp_path / "run")
     arguments = ["eval", str(tmp_path / "run"), "--preset", "matched", "--count", "20"]
     assert main(arguments) == 0
     assert "on 20 test images of matched-3 " in " ".join(capsys.readouterr().out.split())
 
 
-def test_the_area_under_the_curve_of_several_stages_is_named(tmp_path, capsys, row):
+def test_the_area_under_the_curve_of_several_stages_is_named(tmp_path, capsys, row, run_folder):
     stage = Stage(sources=(SMALL,), images=64)
     run_folder(tmp_path / "run", stages=(stage, stage))
     write_json(tmp_path / "run" / "result.json", row(stages=2, points=2).result.to_json())
@@ -95,7 +103,7 @@ def test_a_network_of_ones_own_on_a_preset(tmp_path, capsys):
     assert task["config"]["ghost"] is True and task["config"]["length"] == 6
 
 
-def test_statistics_can_be_estimated_first(tmp_path):
+def test_statistics_can_be_estimated_first(tmp_path, run_folder):
     network, _ = run_folder(tmp_path / "run")
     arguments = ["eval", str(tmp_path / "run"), "--count", "40", "--json", str(tmp_path / "e.json")]
     assert main([*arguments, "--reestimate", "2"]) == 0
@@ -111,7 +119,7 @@ def test_statistics_can_be_estimated_first(tmp_path):
     assert norms and json.loads((tmp_path / "e.json").read_text())["accuracy"] == expected
 
 
-def test_a_segmentation_has_pixels_and_overlap(tmp_path, capsys):
+def test_a_segmentation_has_pixels_and_overlap(tmp_path, capsys, run_folder):
     run_folder(tmp_path / "run", target="segmentation")
     assert main(["eval", str(tmp_path / "run"), "--count", "8", "--steps", "1"]) == 0
     out = capsys.readouterr().out
@@ -119,7 +127,7 @@ def test_a_segmentation_has_pixels_and_overlap(tmp_path, capsys):
     assert "probe" not in out
 
 
-def test_a_run_on_files_is_judged_on_what_was_held_out(tmp_path, capsys):
+def test_a_run_on_files_is_judged_on_what_was_held_out(tmp_path, capsys, run_folder):
     data = Pathfinder(SMALL.length, count=1080, **SMALL.changes)
     write(data, tmp_path / "files", format="npy")
     stage = Stage(sources=(Source(path=str(tmp_path / "files")),), images=64)
@@ -133,7 +141,7 @@ def test_a_run_on_files_is_judged_on_what_was_held_out(tmp_path, capsys):
     assert "--reestimate needs images that are drawn; give --preset" in capsys.readouterr().err
 
 
-def test_a_run_on_contours_is_judged_on_these(tmp_path, capsys):
+def test_a_run_on_contours_is_judged_on_these(tmp_path, capsys, run_folder):
     changes = {"canvas": 32, "cells": 8}
     contours = Source(dataset="contours", length=4, changes=changes)
     run_folder(tmp_path / "contours", stages=(Stage(sources=(contours,), images=64),))

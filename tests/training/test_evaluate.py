@@ -126,8 +126,7 @@ def test_progress_is_told():
     assert done == [4, 8, 10]
 
 
-def test_batches_make_no_difference_to_a_network_of_the_study():
-    network = create_model("hgru", timesteps=2)
+def test_batches_make_no_difference_to_a_network_of_the_study(decisive):
     data = Pathfinder(
         length=3,
         count=12,
@@ -139,6 +138,8 @@ def test_batches_make_no_difference_to_a_network_of_the_study():
         distractor_length=2,
         distractor_paddles=8,
     )
+    images = as_input(torch.from_numpy(data.batch(range(12))))
+    network = decisive(create_model("hgru", timesteps=2), images)
     one, many = evaluate(network, data, batch=5), evaluate(network, data, batch=12)
     assert np.array_equal(one.right, many.right)
 
@@ -152,8 +153,8 @@ def test_what_cannot_be_evaluated_is_refused():
 
 
 @pytest.mark.parametrize("steps", [1, 3, 5])
-def test_a_circuit_runs_for_the_steps_asked_for(steps):
-    network = create_model("hgru", timesteps=3).eval()
+def test_a_circuit_runs_for_the_steps_asked_for(steps, decisive):
+    network = decisive(create_model("hgru", timesteps=3)).eval()
     images = torch.rand(2, 1, 16, 16, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         drive = network.input(images)
@@ -289,8 +290,8 @@ def test_nothing_to_estimate_and_nothing_to_estimate_from():
 
 
 @pytest.mark.gpu
-def test_a_gpu_decides_as_a_cpu_does():
-    network = create_model("hgru_small", timesteps=2)
+def test_a_gpu_decides_as_a_cpu_does(decisive):
+    network = decisive(create_model("hgru_small", timesteps=2))
     data = Pathfinder(6, count=100, split="test")
     on_cpu = evaluate(network, data, batch=32)
     on_gpu = evaluate(network.cuda(), data, batch=32)

@@ -19,6 +19,12 @@ def group():
     return Group(rank=0, size=1, device=torch.device("cuda", 0))
 
 
+@pytest.fixture(scope="session")
+def built(decisive):
+    """Give a function that builds a network whose parameters learn from the first batch."""
+    return lambda config: decisive(build(config))
+
+
 def batches(count):
     generator = torch.Generator().manual_seed(0)
     for _ in range(count):
@@ -39,34 +45,34 @@ def _to_cpu(value):
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores:UserWarning")
 @pytest.mark.parametrize("compile", [False, True])
-def test_a_recorded_step_is_the_step(tiny, group, compile):
+def test_a_recorded_step_is_the_step(tiny, built, group, compile):
     losses = {}
     for graph in (False, True):
         config = tiny(cuda_graph=graph, compile=compile and graph)
         with arithmetic(config, group.device):
-            step = Step(build(config), config, group)
+            step = Step(built(config), config, group)
             losses[graph] = torch.stack([step(*batch).clone() for batch in batches(6)])
     torch.testing.assert_close(losses[True], losses[False], rtol=1e-3, atol=1e-3)
 
 
-def test_a_recorded_step_reads_the_learning_rate_of_its_batch(tiny, group):
+def test_a_recorded_step_reads_the_learning_rate_of_its_batch(tiny, built, group):
     losses = {}
     for graph in (False, True):
         config = tiny(cuda_graph=graph, warm_up=4)
         with arithmetic(config, group.device):
-            step = Step(build(config), config, group)
+            step = Step(built(config), config, group)
             losses[graph] = torch.stack([step(*batch).clone() for batch in batches(6)])
         rate = step.optimiser.param_groups[0]["lr"]
         assert float(rate) == pytest.approx(config.learning_rate)
-    # With the rate of the first batch for ever, the last losses are 0.05 higher.
+    # With the rate of the first batch for ever, the last three losses are 0.3 to 0.5 higher.
     torch.testing.assert_close(losses[True], losses[False], rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("warm_up", [0, 5])
-def test_a_recorded_step_goes_on_from_its_state(tiny, group, warm_up):
+def test_a_recorded_step_goes_on_from_its_state(tiny, built, group, warm_up):
     config = tiny(cuda_graph=True, warm_up=warm_up)
     with arithmetic(config, group.device):
-        one, other = (Step(build(config), config, group) for _ in range(2))
+        one, other = (Step(built(config), config, group) for _ in range(2))
         for batch in batches(3):
             one(*batch)
         state = {name: _to_cpu(value) for name, value in deepcopy(one.state()).items()}

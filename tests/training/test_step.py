@@ -13,6 +13,12 @@ CPU = torch.device("cpu")
 ALONE = Group(rank=0, size=1, device=CPU)
 
 
+@pytest.fixture(scope="session")
+def built(decisive):
+    """Give a function that builds a network whose parameters learn from the first batch."""
+    return lambda config: decisive(build(config))
+
+
 @pytest.fixture
 def batch():
     generator = torch.Generator().manual_seed(0)
@@ -20,9 +26,9 @@ def batch():
     return images, torch.arange(8) % 2
 
 
-def test_a_step_is_adam_on_the_clipped_gradient_of_the_cross_entropy(tiny, batch):
+def test_a_step_is_adam_on_the_clipped_gradient_of_the_cross_entropy(tiny, built, batch):
     config = tiny(clip=0.01)
-    step, network = Step(build(config), config, ALONE), build(config)
+    step, network = Step(built(config), config, ALONE), built(config)
     adam = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
     for _ in range(3):
         loss = step(*batch)
@@ -37,22 +43,22 @@ def test_a_step_is_adam_on_the_clipped_gradient_of_the_cross_entropy(tiny, batch
         assert torch.equal(step.network.state_dict()[key], value)
 
 
-def test_without_a_clip_the_gradient_stays(tiny, batch, monkeypatch):
+def test_without_a_clip_the_gradient_stays(tiny, built, batch, monkeypatch):
     monkeypatch.setattr(nn.utils, "clip_grad_norm_", None)
-    Step(build(tiny()), tiny(clip=None), ALONE)(*batch)
+    Step(built(tiny()), tiny(clip=None), ALONE)(*batch)
 
 
-def test_a_step_goes_on_from_its_state(tiny, batch):
-    one, other = (Step(build(tiny(seed=seed)), tiny(), ALONE) for seed in (0, 1))
+def test_a_step_goes_on_from_its_state(tiny, built, batch):
+    one, other = (Step(built(tiny(seed=seed)), tiny(), ALONE) for seed in (0, 1))
     one(*batch)
     other.load(deepcopy(one.state()), batches=1)
     assert torch.equal(one(*batch), other(*batch))
     assert torch.equal(one(*batch), other(*batch))
 
 
-def test_the_learning_rate_rises_to_its_value(tiny, batch):
+def test_the_learning_rate_rises_to_its_value(tiny, built, batch):
     config = tiny(warm_up=4, learning_rate=0.3)
-    step = Step(build(config), config, ALONE)
+    step = Step(built(config), config, ALONE)
     rates = []
     for _ in range(6):
         step(*batch)
@@ -61,9 +67,9 @@ def test_the_learning_rate_rises_to_its_value(tiny, batch):
     assert rates[-1] == 0.3
 
 
-def test_the_learning_rate_falls_at_the_end(tiny, batch):
+def test_the_learning_rate_falls_at_the_end(tiny, built, batch):
     config = tiny(cool_down=4, learning_rate=0.4)
-    step = Step(build(config), config, ALONE)
+    step = Step(built(config), config, ALONE)
     rates = []
     for left in (None, 5, 4, 3, 2, 1):
         step(*batch, left=left)
@@ -71,9 +77,9 @@ def test_the_learning_rate_falls_at_the_end(tiny, batch):
     assert rates == pytest.approx([0.4, 0.4, 0.4, 0.3, 0.2, 0.1])
 
 
-def test_a_warm_up_is_adam_with_that_learning_rate(tiny, batch):
+def test_a_warm_up_is_adam_with_that_learning_rate(tiny, built, batch):
     config = tiny(warm_up=2, clip=None)
-    step, network = Step(build(config), config, ALONE), build(config)
+    step, network = Step(built(config), config, ALONE), built(config)
     adam = torch.optim.Adam(network.parameters())
     for share in (0.5, 1.0, 1.0):
         adam.param_groups[0]["lr"] = share * config.learning_rate
@@ -85,9 +91,9 @@ def test_a_warm_up_is_adam_with_that_learning_rate(tiny, batch):
         assert torch.equal(step.network.state_dict()[key], value)
 
 
-def test_a_warm_up_goes_on_from_a_state(tiny, batch):
+def test_a_warm_up_goes_on_from_a_state(tiny, built, batch):
     config = tiny(warm_up=5)
-    one, other = (Step(build(config), config, ALONE) for _ in range(2))
+    one, other = (Step(built(config), config, ALONE) for _ in range(2))
     for _ in range(2):
         one(*batch)
     other.load(deepcopy(one.state()), batches=2)
@@ -95,9 +101,9 @@ def test_a_warm_up_goes_on_from_a_state(tiny, batch):
         assert torch.equal(one(*batch), other(*batch))
 
 
-def test_a_learning_rate_that_a_graph_reads_is_changed_in_place(tiny, batch):
+def test_a_learning_rate_that_a_graph_reads_is_changed_in_place(tiny, built, batch):
     config = tiny(warm_up=4)
-    step, plain = (Step(build(config), config, ALONE) for _ in range(2))
+    step, plain = (Step(built(config), config, ALONE) for _ in range(2))
     group = step.optimiser.param_groups[0]
     rate = group["lr"] = torch.tensor(0.0)
     for number in range(1, 5):
@@ -108,27 +114,27 @@ def test_a_learning_rate_that_a_graph_reads_is_changed_in_place(tiny, batch):
     assert plain.optimiser.param_groups[0]["lr"].device == CPU
 
 
-def test_a_graph_needs_one_process_with_a_gpu(tiny):
+def test_a_graph_needs_one_process_with_a_gpu(tiny, built):
     config = tiny(cuda_graph=True)
     with pytest.raises(ValueError, match="cuda_graph needs a GPU; this run is on the cpu"):
-        Step(build(config), config, ALONE)
+        Step(built(config), config, ALONE)
     two = Group(rank=0, size=2, device=torch.device("cuda"))
     with pytest.raises(ValueError, match="cuda_graph is for a single process; this run has 2"):
-        Step(build(config), config, two)
+        Step(built(config), config, two)
 
 
-def test_compiled_it_is_the_same_step(tiny, batch, monkeypatch):
+def test_compiled_it_is_the_same_step(tiny, built, batch, monkeypatch):
     compiled = []
     monkeypatch.setattr(torch, "compile", lambda module: compiled.append(module) or module)
-    step = Step(build(tiny()), tiny(compile=True), ALONE)
+    step = Step(built(tiny()), tiny(compile=True), ALONE)
     step(*batch)
     assert compiled == [step.network]
     assert not any("_orig_mod" in key for key in step.state()["network"])
 
 
-def test_precision_is_a_matter_of_the_forward_pass(tiny, batch):
+def test_precision_is_a_matter_of_the_forward_pass(tiny, built, batch):
     losses = {
-        precision: Step(build(tiny()), tiny(precision=precision), ALONE)(*batch)
+        precision: Step(built(tiny()), tiny(precision=precision), ALONE)(*batch)
         for precision in ("float32", "tf32", "bfloat16")
     }
     assert torch.equal(losses["float32"], losses["tf32"])  # on a CPU

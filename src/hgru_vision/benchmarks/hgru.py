@@ -56,6 +56,7 @@ def make(backend: Backend, **keywords: Any) -> nn.Module:
     """Make the network with one way of computing the horizontal convolution."""
     network: Any = create_model("hgru", **keywords).eval()
     network.features.backend = backend
+    nn.init.eye_(network.readout.decide.weight)  # it starts at 0, which would stop every gradient
     return network
 
 
