@@ -7,7 +7,7 @@ from torch import nn
 from hgru_vision.data.bsds_stream import IGNORED
 from hgru_vision.training.checkpoint import build
 from hgru_vision.training.distributed import Group
-from hgru_vision.training.step import Step, arithmetic, balanced_loss
+from hgru_vision.training.step import Step, arithmetic, balanced_loss, parameter_groups
 
 CPU = torch.device("cpu")
 ALONE = Group(rank=0, size=1, device=CPU)
@@ -182,3 +182,27 @@ def test_pixels_that_are_ignored_change_nothing(tiny, balance):
         moved[:, 11] = shift
         losses.append(Step(network, config, ALONE)(moved, target))
     assert torch.equal(losses[0], losses[1])
+
+
+def test_weights_with_many_inputs_learn_more_slowly(tiny, built, batch):
+    config = tiny(full_rate_inputs=100, learning_rate=0.1, warm_up=2)
+    step = Step(built(config), config, ALONE)
+    kernel = step.network.features.w  # of Adam's first step every weight moves by its rate
+    share = 100 / (len(kernel.index) * kernel.pairs[0].numel())
+    assert share < 1
+    for rate in (0.05, 0.1):
+        before = kernel.pairs.detach().clone(), step.network.readout.decide.bias.detach().clone()
+        step(*batch)
+        assert {group["lr"] for group in step.optimiser.param_groups} >= {rate, rate * share}
+        moved = (kernel.pairs - before[0]).abs().max().item()
+        assert moved == pytest.approx(rate * share, rel=0.1)
+        assert (step.network.readout.decide.bias - before[1]).abs().max() > rate / 2
+
+
+def test_every_parameter_is_in_one_group(tiny, built):
+    network = built(tiny())
+    for inputs, groups in ((None, 1), (1_000_000, 1), (100, 2)):
+        found = parameter_groups(network, inputs)
+        assert len(found) == groups
+        listed = [id(each) for group in found for each in group["params"]]
+        assert sorted(listed) == sorted(map(id, network.parameters()))

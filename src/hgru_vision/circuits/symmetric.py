@@ -59,6 +59,11 @@ class SymmetricKernel(nn.Module):
             )
         )
 
+    @property
+    def inputs(self) -> int:
+        """Weights whose products one unit sums up: K S^2."""
+        return len(self.index) * self.pairs[0].numel()
+
     def forward(self) -> Tensor:
         """Expand to the whole kernel."""
         # Not `pairs[index]`: the gradient of that sorts, which takes longer than the convolutions.

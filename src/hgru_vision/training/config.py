@@ -159,6 +159,10 @@ class RunConfig:
         Images of a step, over all processes together.
     learning_rate
         Of Adam.
+    full_rate_inputs
+        The weights of a unit with more inputs than this (channels times the area of a kernel) learn
+        more slowly, in proportion; None gives all the same rate. See
+        `hgru_vision.training.step.parameter_groups`.
     warm_up
         Batches over which the learning rate rises in a straight line from 0 to its value.
     cool_down
@@ -204,6 +208,7 @@ class RunConfig:
     balance: bool = False
     batch: int = linsley2018.BATCH_SIZE
     learning_rate: float = linsley2018.LEARNING_RATE
+    full_rate_inputs: int | None = None
     warm_up: int = 0
     cool_down: int = 0
     clip: float | None = None
@@ -231,8 +236,9 @@ class RunConfig:
             _require(self, name, getattr(self, name) >= 0, "0 or more")
         _require(self, "learning_rate", 0 < self.learning_rate < math.inf, "greater than 0")
         _require(self, "clip", self.clip is None or self.clip > 0, "greater than 0")
-        counted = self.stuck_after is None or self.stuck_after >= 1
-        _require(self, "stuck_after", counted, "1 or more")
+        for name in ("stuck_after", "full_rate_inputs"):
+            counted = getattr(self, name) is None or getattr(self, name) >= 1
+            _require(self, name, counted, "1 or more")
         for number, stage in enumerate(self.stages):
             if stage.images < self.batch:
                 raise ValueError(
