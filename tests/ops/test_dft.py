@@ -101,3 +101,17 @@ def test_the_multiplier_does_not_take_the_short_way_and_leaves_the_switch():
         assert torch.get_float32_matmul_precision() == "high"
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.parametrize("way", ["allow_tf32", "fp32_precision"])
+def test_the_multiplier_minds_no_way_of_setting_the_switch(way):
+    matmul = torch.backends.cuda.matmul
+    values = {"allow_tf32": (True, False), "fp32_precision": ("tf32", "ieee")}[way]
+    before = torch.get_float32_matmul_precision()
+    try:
+        for value in values:  # torch would not tell its precision after the second
+            setattr(matmul, way, value)
+            dft.multiplier(torch.ones(1, 1, 3, 3), dft.circle(5, 5, 3))
+            assert getattr(matmul, way) == value
+    finally:
+        torch.set_float32_matmul_precision(before)

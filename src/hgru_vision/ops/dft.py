@@ -201,12 +201,15 @@ class Multiplier(torch.autograd.Function):
 @contextmanager
 def _exact_products() -> Iterator[None]:
     """Multiply float32 as float32: an error in a multiplier would be in every image alike."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
+    # This switch, and not `torch.set_float32_matmul_precision`, which sets others along: torch
+    # refuses to tell its precision after someone else has put back one of them.
+    matmul = torch.backends.cuda.matmul
+    before = matmul.fp32_precision
+    matmul.fp32_precision = "ieee"
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        matmul.fp32_precision = before
 
 
 @lru_cache(maxsize=64)

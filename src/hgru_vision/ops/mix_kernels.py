@@ -155,7 +155,7 @@ def _warps(numbers: int, share: int) -> int:
 
 def precision(dtype: torch.dtype) -> str:
     """How Triton multiplies: float32 operands as TF32 only where torch does."""
-    exact = dtype == torch.float32 and torch.get_float32_matmul_precision() == "highest"
+    exact = dtype == torch.float32 and torch.backends.cuda.matmul.fp32_precision != "tf32"
     return "ieee" if exact else "tf32"
 
 

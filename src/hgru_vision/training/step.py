@@ -271,11 +271,14 @@ def arithmetic(config: RunConfig, device: torch.device) -> Iterator[None]:
         if not cuda:
             yield
             return
-        matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-        before = matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark
-        matmul.allow_tf32 = cudnn.allow_tf32 = config.precision != "float32"
+        cudnn = torch.backends.cudnn
+        before = torch.get_float32_matmul_precision(), cudnn.allow_tf32, cudnn.benchmark
+        exact = config.precision == "float32"
+        torch.set_float32_matmul_precision("highest" if exact else "high")
+        cudnn.allow_tf32 = not exact
         cudnn.benchmark = True  # a run has one size of image
         try:
             yield
         finally:
-            matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark = before
+            torch.set_float32_matmul_precision(before[0])
+            cudnn.allow_tf32, cudnn.benchmark = before[1:]
