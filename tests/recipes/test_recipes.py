@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+from hgru_vision.circuits import HGRU
 from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.papers import linsley2018
 from hgru_vision.recipes import RECIPES, make_run
@@ -33,7 +34,8 @@ def test_the_papers_protocol_is_the_papers():
 
 
 @pytest.mark.parametrize(
-    ("length", "lengths"), [(6, [6]), (9, [6, 9]), (14, [6, 9, 14]), (20, [6, 9, 14, 20]), (4, [4])]
+    ("length", "lengths"),
+    [(6, [3, 6]), (9, [3, 6, 9]), (14, [3, 6, 9, 14]), (20, [3, 6, 9, 14, 20]), (3, [3])],
 )
 def test_a_curriculum_goes_up_to_the_length(length, lengths):
     run = curriculum(length=length, preset="matched")
@@ -57,7 +59,15 @@ def test_a_screen_shows_all_networks_the_same_images():
     runs = [screen(model=model).to_json() for model in ("hgru", "resnet18")]
     assert {key for key in runs[0] if runs[0][key] != runs[1][key]} == {"model"}
     assert all(stage.promote_at is None for stage in screen().stages)
-    assert set(linsley2018.PATH_LENGTHS) == {s.sources[0].length for s in screen().stages}
+    lengths = {stage.sources[0].length for stage in screen().stages}
+    assert lengths == {3, *linsley2018.PATH_LENGTHS}
+
+
+def test_horizontal_kernels_learn_more_slowly_but_in_the_papers_protocol():
+    assert paper().full_rate_inputs is None
+    kernel = HGRU().w
+    for run in (curriculum(), screen()):
+        assert run.full_rate_inputs / kernel.inputs == pytest.approx(1 / 3)
 
 
 OWN = """

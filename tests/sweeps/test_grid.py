@@ -61,7 +61,7 @@ def test_the_grids_hold_what_they_say():
 def test_a_network_goes_from_short_to_long_so_that_stages_are_shared(name):
     runs = load_grid(name)
     for short, middle, long in zip(runs[::3], runs[1::3], runs[2::3], strict=True):
-        assert beginnings(long) == [middle, short]
+        assert beginnings(long)[:2] == [middle, short]
 
 
 def test_a_grid_of_ones_own(tmp_path):

@@ -65,9 +65,21 @@ def test_the_message_tells_how_usual_it_is_and_what_to_try():
     assert "Of the runs like it in the ledger 1 of 2 ended there." in text
     assert "a curriculum of shorter paths before length 14: hgru train curriculum" in text
     assert "another --seed" in text
-    assert "background" not in text
-    turned = stuck_message(CONFIG, points(0.5), [], turned=True)
-    assert "Its readout has turned to the background: the strongest pixels are the same" in turned
+    assert "--set full_rate_inputs=1875 in another folder" in text
+    slower = replace(CONFIG, full_rate_inputs=1_875)
+    assert "full_rate_inputs" not in stuck_message(slower, points(0.5), [])
+
+
+def test_the_message_tells_the_cause_where_it_can_be_seen():
+    causes = {
+        None: "",
+        "background": "Its readout has turned to the background: the strongest pixels are the same",
+        "self-excited": "Its activity feeds itself: it is as strong where an image is empty",
+    }
+    for cause, words in causes.items():
+        text = stuck_message(CONFIG, points(0.5), [], cause=cause)
+        assert words in text
+        assert sum(other in text for other in causes.values() if other) == bool(words)
 
 
 def test_the_message_of_a_run_that_ends_says_so_and_names_the_stage():
@@ -82,7 +94,7 @@ def test_the_message_of_a_run_that_ends_says_so_and_names_the_stage():
 
 
 @pytest.mark.parametrize(
-    ("source", "stages"), [(Source(path="files"), 1), (Source(), 2), (Source(length=6), 1)]
+    ("source", "stages"), [(Source(path="files"), 1), (Source(), 2), (Source(length=5), 1)]
 )
 def test_no_curriculum_is_advised_where_there_is_one_or_none_can_be(source, stages):
     stage = Stage(sources=(source,), images=64)

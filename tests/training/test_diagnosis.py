@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from hgru_vision.models import create_model
-from hgru_vision.training.diagnosis import looks_at_background
+from hgru_vision.training.diagnosis import find_cause
 
 
 @pytest.fixture
@@ -19,14 +19,33 @@ def test_a_readout_whose_maps_are_turned_round_looks_at_the_background(images, t
     network = create_model("ff_small_1").train(training)
     with torch.no_grad():
         network.readout.maps.weight.abs_()  # features are 0 or more, and 0 in the background
-    assert not looks_at_background(network, images)
+    assert find_cause(network, images) is None
     with torch.no_grad():
         network.readout.maps.weight.neg_()
-    assert looks_at_background(network, images)
+    assert find_cause(network, images) == "background"
     assert network.training == training
+    assert not network.readout._forward_pre_hooks
     assert not network.readout.decide._forward_pre_hooks
+
+
+def test_activity_that_is_everywhere_feeds_itself(images):
+    network = create_model("hgru_small")
+    assert find_cause(network, images) != "self-excited"
+    with torch.no_grad():  # an excitation that spreads from pixel to pixel and does not fade
+        network.features.w.pairs.fill_(0.1)
+        network.features.beta.fill_(1)
+        network.features.b2.fill_(3)
+    assert find_cause(network, images) == "self-excited"
+    assert find_cause(network, torch.ones_like(images)) != "self-excited"  # no place is empty
+
+
+def test_without_a_circuit_there_is_nothing_that_feeds_itself(images):
+    network = create_model("ff_small_1")
+    with torch.no_grad():
+        network.features[0].bias.fill_(100)
+    assert find_cause(network, images) != "self-excited"
 
 
 def test_a_network_without_the_readout_is_not_judged(images):
     network = nn.Sequential(nn.Flatten(), nn.Linear(1024, 2))
-    assert not looks_at_background(network, images)
+    assert find_cause(network, images) is None

@@ -3,7 +3,7 @@
 from typing import Any
 
 from hgru_vision.papers import linsley2018
-from hgru_vision.training.config import RunConfig, Source, Stage
+from hgru_vision.training.config import FULL_RATE_INPUTS, RunConfig, Source, Stage
 
 __all__ = ["boundaries"]
 
@@ -32,7 +32,8 @@ def boundaries(
     of 8; the gradient clipped at a norm of 5; a learning rate that rises over the first 500 batches
     (Adam's first steps have its full size for every weight, a sixth of what those of a 15x15 kernel
     over 128 channels start with, and VGG's are trained already) and falls to 0 over the last fifth
-    of the run, so that the last batches do not move the weights as much as any; which pixels count
+    of the run, so that the last batches do not move the weights as much as any; a fifteenth of that
+    rate for 15x15 kernels over 128 channels, as `curriculum` slows them; which pixels count
     (`BoundarySettings`) and how much (`balance`).
 
     Parameters
@@ -74,6 +75,7 @@ def boundaries(
         target="segmentation",
         balance=balance,
         batch=BATCH,
+        full_rate_inputs=FULL_RATE_INPUTS,
         warm_up=min(WARM_UP, images // (10 * BATCH)),
         cool_down=images // (COOL_DOWN_SHARE * BATCH),
         clip=CLIP,

@@ -1,13 +1,14 @@
 """All networks on the same small budget."""
 
 from hgru_vision.papers import linsley2018
-from hgru_vision.recipes.curriculum import lengths_up_to
-from hgru_vision.training.config import RunConfig, Source, Stage
+from hgru_vision.recipes.curriculum import FIRST_LENGTH, lengths_up_to
+from hgru_vision.training.config import FULL_RATE_INPUTS, RunConfig, Source, Stage
 
 __all__ = ["screen"]
 
-# Of the stages at length 6, 9 and 14; an eighth of the paper's images, all in all.
-IMAGES = dict(zip(linsley2018.PATH_LENGTHS, (64_000, 48_000, 112_000), strict=True))
+# Of the stages; an eighth of the paper's images, all in all.
+LENGTHS = FIRST_LENGTH, *linsley2018.PATH_LENGTHS
+IMAGES = dict(zip(LENGTHS, (16_000, 48_000, 48_000, 112_000), strict=True))
 
 
 def screen(
@@ -20,8 +21,8 @@ def screen(
     """Train a network on a budget that is the same for all.
 
     The stages of `curriculum` without promotion: every network sees the same images in the same
-    order, 64,000 of length 6, then 48,000 of length 9, then 112,000 of length 14, in batches of 32
-    and at the same precision. A length beyond these gets as many as 14.
+    order, 16,000 of length 3, 48,000 of length 6, 48,000 of length 9, then 112,000 of length 14, in
+    batches of 32 and at the same precision. A length beyond these gets as many as 14.
 
     Examples
     --------
@@ -41,6 +42,7 @@ def screen(
         model=model,
         seed=seed,
         stages=stages,
+        full_rate_inputs=FULL_RATE_INPUTS,
         clip=5.0,
         precision="tf32",
         evaluate_every=250,

@@ -53,7 +53,7 @@ def beginnings(config: RunConfig) -> list[RunConfig]:
 
     >>> from hgru_vision.recipes import make_run
     >>> [run.task.length for run in beginnings(make_run("screen", length=14))]
-    [9, 6]
+    [9, 6, 3]
     >>> beginnings(make_run("screen", length=14))[1] == make_run("screen", length=6)
     True
     """

@@ -9,11 +9,25 @@ from typing import Any, Literal, Self, get_type_hints
 from hgru_vision.papers import linsley2018
 from hgru_vision.training.fields import from_json, to_json
 
-__all__ = ["WITHOUT_EFFECT", "DatasetName", "Precision", "RunConfig", "Source", "Stage", "Target"]
+__all__ = [
+    "FULL_RATE_INPUTS",
+    "WITHOUT_EFFECT",
+    "DatasetName",
+    "Precision",
+    "RunConfig",
+    "Source",
+    "Stage",
+    "Target",
+]
 
 DatasetName = Literal["pathfinder", "contours", "bsds500"]
 Target = Literal["label", "segmentation"]
 Precision = Literal["float32", "tf32", "bfloat16"]
+
+# For `RunConfig.full_rate_inputs`: a third of the learning rate for the horizontal kernels of 25
+# channels. With the whole of it the activity of 8 of 10 networks fed itself before they had learnt
+# anything; with a tenth none did, but they learnt too slowly (docs/training.md).
+FULL_RATE_INPUTS = 1_875
 
 # Fields of a run that do not change the network which comes out. Where the weights that it starts
 # from lie is one of them: what they are, `start_sha256` says.

@@ -5,13 +5,21 @@ from typing import Protocol
 
 from hgru_vision.intervals import wilson_interval
 from hgru_vision.papers.linsley2018 import PATH_LENGTHS
-from hgru_vision.training.config import RunConfig, Stage
+from hgru_vision.training.config import FULL_RATE_INPUTS, RunConfig, Stage
+from hgru_vision.training.diagnosis import Cause
 from hgru_vision.training.result import Point, Result
 
 __all__ = ["at_chance", "is_promoted", "stuck_message", "stuck_share"]
 
 # How often a network that guesses may be taken for one that has learnt something.
 RARELY = 1e-3
+
+CAUSES: dict[Cause, str] = {
+    "self-excited": "Its activity feeds itself: it is as strong where an image is empty as on its "
+    "paths. Such a network has not been seen to come back; start anew.",
+    "background": "Its readout has turned to the background: the strongest pixels are the same in "
+    "every image. It will hardly start any more; take another seed.",
+}
 
 
 class Row(Protocol):
@@ -94,7 +102,7 @@ def stuck_share(rows: Iterable[Row], config: RunConfig) -> tuple[int, int]:
 
 
 def stuck_message(
-    config: RunConfig, curve: Sequence[Point], rows: Iterable[Row], *, turned: bool = False
+    config: RunConfig, curve: Sequence[Point], rows: Iterable[Row], *, cause: Cause | None = None
 ) -> str:
     """Tell a user that a run is at chance, how usual that is, and what to try.
 
@@ -106,8 +114,8 @@ def stuck_message(
         Evaluations of the stage that is not learnt.
     rows
         Of the ledger.
-    turned
-        Whether the readout looks at the background; see `looks_at_background`.
+    cause
+        As `find_cause` found it.
     """
     last = curve[-1]
     stuck, runs = stuck_share(rows, config)
@@ -120,16 +128,11 @@ def stuck_message(
     stages = len(config.stages)
     where = "" if stages == 1 else f" (stage {last.stage + 1} of {stages})"
     ends = "\nThe run ends here (stop_when_stuck)." if config.stop_when_stuck else ""
-    cause = (
-        "\nIts readout has turned to the background: the strongest pixels are the same in every "
-        "image. It will hardly start any more; take another seed."
-        if turned
-        else ""
-    )
+    why = "" if cause is None else f"\n{CAUSES[cause]}"
     tries = "\n".join(f"  - {each}" for each in _advice(config))
     return (
         f"At chance after {last.images:,} images{where}: loss {last.loss:.3f}, best accuracy "
-        f"{best:.1%} on {config.evaluation_images:,} held-out images. {known}{cause}{ends}\n"
+        f"{best:.1%} on {config.evaluation_images:,} held-out images. {known}{why}{ends}\n"
         f"What to try (more under 'Stuck at 0.693' in docs/training.md):\n{tries}"
     )
 
@@ -141,9 +144,12 @@ def _advice(config: RunConfig) -> list[str]:
         advice = ["another --seed", f"--set stop_when_stuck=false in another folder: {patience}"]
     else:
         advice = [f"go on: {patience}", "another --seed"]
+    if config.full_rate_inputs is None:
+        slower = "horizontal kernels that learn more slowly, as in the recipe curriculum"
+        advice.insert(0, f"--set full_rate_inputs={FULL_RATE_INPUTS} in another folder: {slower}")
     task = config.task
     drawn = task.dataset == "pathfinder" and task.path is None
-    if len(config.stages) == 1 and drawn and task.length > PATH_LENGTHS[0]:
+    if len(config.stages) == 1 and drawn and task.length >= PATH_LENGTHS[0]:
         shorter = f"a curriculum of shorter paths before length {task.length}"
         advice.insert(0, f"{shorter}: hgru train curriculum")
     return advice

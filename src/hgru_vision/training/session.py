@@ -15,7 +15,7 @@ from hgru_vision.training.checkpoint import build, load_checkpoint, save_checkpo
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.curriculum import Row, at_chance, is_promoted, stuck_message
 from hgru_vision.training.data import check_data, final_data, training_data
-from hgru_vision.training.diagnosis import looks_at_background
+from hgru_vision.training.diagnosis import find_cause
 from hgru_vision.training.display import Display
 from hgru_vision.training.distributed import Group
 from hgru_vision.training.files import CONFIG, write_curve, write_json
@@ -200,10 +200,8 @@ class Session:
         seen = position.batch * config.batch
         if seen >= config.stuck_after and at_chance(curve, config.evaluation_images):
             some = torch.tensor(held_out.batch(range(min(len(held_out), LOOKED_AT))))
-            turned = looks_at_background(
-                self.step.network, self.step.prepare(some.to(self.group.device))
-            )
-            self.display.say(stuck_message(config, curve, self.ledger, turned=turned))
+            cause = find_cause(self.step.network, self.step.prepare(some.to(self.group.device)))
+            self.display.say(stuck_message(config, curve, self.ledger, cause=cause))
             position.told_stuck = True
 
     def _diverge(self, batch: int, loss: float) -> None:
