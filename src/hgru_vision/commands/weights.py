@@ -34,7 +34,7 @@ def weights() -> None:
     table = Table(box=None, pad_edge=False, show_edge=False)
     for column in ("name", "task"):
         table.add_column(column, no_wrap=True)
-    for column in ("accuracy", "95 % interval", "images", "size", "sha256"):
+    for column in ("accuracy", "95 % interval", "images", "size"):
         table.add_column(column, justify="right", no_wrap=True)
     for each in cards:
         result = each.result
@@ -45,7 +45,6 @@ def weights() -> None:
             "" if result.interval is None else " to ".join(f"{end:.1%}" for end in result.interval),
             f"{result.images:,}",
             f"{each.size / 1000:,.0f} kB",
-            each.sha256[:12],
         )
     console.print(table)
     console.print("\nhgru weights show NAME tells more.")
