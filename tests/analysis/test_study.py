@@ -54,9 +54,9 @@ def test_what_differs_beside_the_seed_makes_another_network(row):
     rows = [row(seed=0), row(seed=1), row(seed=0, options={"timesteps": 4})]
     rows += [row(seed=0, length=6)]
     study = one(rows)
-    assert study.networks == [Network("hgru", "timesteps=4"), Network("hgru", "timesteps=null")]
-    assert len(study.cells[Network("hgru", "timesteps=null"), 14].rows) == 2
-    assert (Network("hgru", "timesteps=null"), 6) in study.cells
+    assert study.networks == [Network("hgru", "timesteps=4"), Network("hgru", "timesteps=None")]
+    assert len(study.cells[Network("hgru", "timesteps=None"), 14].rows) == 2
+    assert (Network("hgru", "timesteps=None"), 6) in study.cells
 
 
 def test_other_images_are_a_repetition_and_another_learning_rate_is_not(row):
@@ -66,10 +66,37 @@ def test_other_images_are_a_repetition_and_another_learning_rate_is_not(row):
     assert names == {"learning_rate=0.001", "learning_rate=0.0001"}
 
 
-def test_a_difference_in_many_fields_is_named_by_a_digest(row):
-    study = one([row(), row(learning_rate=1e-4, batch=64, clip=1.0)])
-    assert len(study.networks) == 2
-    assert all(each.variant.startswith("config ") for each in study.networks)
+def variants(*rows):
+    return {each.variant for each in one(rows).networks}
+
+
+def test_networks_are_named_by_the_fewest_fields_that_tell_them_apart(row):
+    first, second = row(), row(learning_rate=1e-4, batch=64, clip=1.0)
+    assert variants(first, second) == {"batch=32", "batch=64"}  # the shortest of the three
+    third = row(learning_rate=1e-4, batch=64, clip=2.0)
+    assert variants(first, second, third) == {"clip=None", "clip=1.0", "clip=2.0"}
+    fourth, fifth = row(batch=64), row(learning_rate=1e-4)
+    assert variants(first, second, fourth, fifth) == {
+        "batch=32, learning_rate=0.001",
+        "batch=64, learning_rate=0.0001",
+        "batch=64, learning_rate=0.001",
+        "batch=32, learning_rate=0.0001",
+    }
+
+
+def test_a_field_of_the_run_comes_before_those_of_its_stages(row):
+    first, second = row(stages=4, full_rate_inputs=1875), row(stages=3)
+    assert variants(first, second) == {"full_rate_inputs=1875", "full_rate_inputs=None"}
+    first, second = row(preset="paper"), row(preset="paper", stages=2)
+    assert variants(first, second) == {"stages.0.images=640000", "stages.0.images=320000"}
+
+
+def test_what_a_few_fields_do_not_tell_apart_is_named_by_a_digest(row):
+    changes = {"batch": 64, "clip": 1.0, "warm_up": 9, "cool_down": 9}
+    rows = [row(), *(row(**{name: value}) for name, value in changes.items())]
+    named = variants(*rows)
+    assert len(named) == 5
+    assert all(variant.startswith("config ") for variant in named)
 
 
 def test_networks_come_in_the_order_of_the_paper_with_those_it_lacks_last(row):

@@ -1,25 +1,38 @@
 """How the activity of a circuit unfolds over its steps, and how it spreads along a path.
 
 All measures are of the output H2, of the trajectory that a circuit gives with
-``return_trajectory=True``.
+``return_trajectory=True``. `unfold` takes them all of a network and an image.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from hgru_vision.circuits.base import Circuit
+from hgru_vision.data.datasets import Pathfinder
+from hgru_vision.stimuli._types import Floats
+from hgru_vision.stimuli.scenes import Stimulus
+from hgru_vision.training.evaluate import as_input, evaluate
 
-__all__ = ["HasStates", "activity", "change", "dynamics_figure", "mask_share", "norm"]
+__all__ = [
+    "HasStates",
+    "Unfolding",
+    "activity",
+    "change",
+    "emphasis",
+    "first_right",
+    "mask_share",
+    "norm",
+    "unfold",
+]
 
-PANELS = 8  # steps that fit in the figure's row
+TRIED, AT_ONCE = 256, 16  # images among which one that is got right is looked for
 
 
 class HasStates(Protocol):
@@ -149,103 +162,191 @@ def mask_share(trajectory: HasStates, masks: Tensor | npt.NDArray[np.bool_]) -> 
     return _ratio(on_mask, maps.sum(dim=(2, 3))[..., None])
 
 
-def dynamics_figure(
+def emphasis(
     trajectory: HasStates,
-    image: Tensor | npt.NDArray[np.generic],
-    masks: Tensor | npt.NDArray[np.bool_] | None = None,
-    *,
-    index: int = 0,
-    labels: Sequence[str] | None = None,
-) -> Figure:
-    """Draw the input, the activity at each step, and the curves of the measures below.
+    masks: Tensor | npt.NDArray[np.bool_],
+    ground: Tensor | npt.NDArray[np.bool_],
+) -> Tensor:
+    """Measure how much more active a circuit is on each mask than on a ground, at each step.
 
     Parameters
     ----------
     trajectory
-        States over time, two steps or more. At most eight steps are drawn, evenly spaced.
-    image
-        What the network saw: a `Stimulus.image`, or one item of a dataset.
+        States over time.
     masks
-        Regions to outline and follow, `stimulus.masks[:2]` for the target paths of a Pathfinder
-        image.
-    index
-        Which image of the batch.
-    labels
-        Names of the masks; "path 1" and so on when they are not given.
+        Pixels of each of M regions, such as the target paths of a Pathfinder stimulus.
+    ground
+        Pixels to compare with, such as the distractors: drawn as the targets are, so that what is
+        due to the drawing alone is the same on both.
 
     Returns
     -------
-    matplotlib.figure.Figure
-        The figure; ``figure.savefig("dynamics.png")`` writes it.
+    Tensor
+        (T, B, M), the mean of `activity` on the mask by that on the ground; zero where either is
+        empty or silent.
 
     Shape
     -----
-    image : (H, W) or (1, H, W)
-    masks : (M, H, W)
+    masks : (M, H, W) or (B, M, H, W); ground : (1, H, W) or (B, 1, H, W)
 
     Examples
     --------
     >>> from hgru_vision.circuits import Trajectory
-    >>> trajectory = Trajectory(*[torch.ones(3, 1, 2, 8, 8)] * 4)
-    >>> figure = dynamics_figure(trajectory, np.zeros((8, 8)))
-    >>> len(figure.axes)  # input, three steps, their scale, two curves
-    7
+    >>> h2 = torch.tensor([3.0, 1.0, 0.0]).expand(1, 1, 2, 3, 3)  # by column
+    >>> columns = torch.eye(3, dtype=torch.bool)[:, None].expand(3, 3, 3)
+    >>> emphasis(Trajectory(*[h2] * 4), columns[:1], columns[1:2]).item()
+    3.0
     """
-    from matplotlib.figure import Figure
+    means = []
+    for regions in (masks, ground):
+        shares = mask_share(trajectory, regions)  # (T, B, M)
+        pixels = torch.as_tensor(regions).sum(dim=(-2, -1)).to(shares)
+        means.append(_ratio(shares, pixels.expand_as(shares)))
+    return _ratio(means[0], means[1].expand_as(means[0]))
 
-    batch = _output(trajectory).shape[1]
-    if not 0 <= index < batch:
-        raise ValueError(f"index is {index}; the trajectory has images 0 to {batch - 1}")
-    maps = activity(trajectory)[:, index].cpu().numpy()  # (T, H, W)
-    picture = np.squeeze(np.asarray(image))
-    if picture.shape != maps.shape[1:]:
-        raise ValueError(
-            f"image has shape {np.shape(image)}; the activity is {maps.shape[1]} x {maps.shape[2]}"
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Unfolding:
+    """What a network does with one Pathfinder image, step by step.
+
+    Parameters
+    ----------
+    item
+        Number of the image in its dataset.
+    image, label
+        As drawn, and 1 if its markers are connected.
+    paths
+        Pixels of the two target paths by their names, the marked ones first.
+    maps
+        `activity`.
+    norm, change
+        As the functions of the same name give them.
+    emphasis
+        Of each path, over the distractors.
+    probability
+        Of "connected", as the readout would have it after each step. It was trained for the last.
+
+    Shape
+    -----
+    image : uint8 (H, W); each path : bool (H, W); maps : (T, H, W)
+    norm, probability, each emphasis : (T,); change : (T - 1,)
+    """
+
+    item: int
+    image: npt.NDArray[np.uint8]
+    label: int
+    paths: dict[str, npt.NDArray[np.bool_]]
+    maps: Floats
+    norm: Floats
+    change: Floats
+    emphasis: dict[str, Floats]
+    probability: Floats
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all but the pictures as JSON can hold it."""
+        curves = ("probability", "norm", "change")
+        return {
+            "item": self.item,
+            "label": self.label,
+            **{name: getattr(self, name).tolist() for name in curves},
+            "emphasis": {name: values.tolist() for name, values in self.emphasis.items()},
+        }
+
+
+@torch.no_grad()
+def unfold(network: nn.Module, data: Pathfinder, item: int) -> Unfolding:
+    """Follow a network over its steps on one image.
+
+    Parameters
+    ----------
+    network
+        With an input stage ``input`` for grey images, a circuit ``features`` behind it and a
+        ``readout`` with two logits an image, in evaluation mode: ``create_model("hgru").eval()``,
+        its variants and controls, trained ones above all.
+    data, item
+        The image.
+
+    Examples
+    --------
+    >>> from hgru_vision import Pathfinder, create_model
+    >>> data = Pathfinder(length=6, count=2, canvas=64, seed_radius=8, distractor_paddles=10)
+    >>> found = unfold(create_model("hgru_small").eval(), data, 0)
+    >>> found.maps.shape, list(found.paths)
+    ((8, 64, 64), ['marked path 1', 'marked path 2'])
+    """
+    circuit = _circuit(network)
+    stimulus = data.stimulus(item)
+    like = next(network.parameters())
+    images = as_input(torch.from_numpy(stimulus.image)[None].to(like.device), like.dtype)
+    trajectory = circuit(network.get_submodule("input")(images), return_trajectory=True)
+    logits = network.get_submodule("readout")(trajectory.h2[:, 0])  # (T, 2)
+
+    paths = _paths(stimulus)
+    distractors = stimulus.masks[2:].any(axis=0)
+    brighter = emphasis(trajectory, np.stack(list(paths.values())), distractors[None])[:, 0]
+    return Unfolding(
+        item=item,
+        image=stimulus.image,
+        label=stimulus.label,
+        paths=paths,
+        maps=_numpy(activity(trajectory)[:, 0]),
+        norm=_numpy(norm(trajectory)[:, 0]),
+        change=_numpy(change(trajectory)[:, 0]),
+        emphasis=dict(zip(paths, _numpy(brighter).T, strict=True)),
+        probability=_numpy(logits.softmax(dim=1)[:, 1]),
+    )
+
+
+def first_right(network: nn.Module, data: Pathfinder, label: int) -> int:
+    """Find the first image of a label that a network gets right.
+
+    Parameters
+    ----------
+    network
+        With two logits an image.
+    data
+        Images, of which the first 256 are looked at.
+    label
+        1 for images whose markers are connected, 0 for others.
+    """
+    tried = min(len(data), TRIED)
+    for start in range(0, tried, AT_ONCE):
+        items = np.arange(start, min(start + AT_ONCE, tried))
+        items = items[data.labels(items) == label]
+        right = evaluate(network, data, indices=items).right
+        if right.any():
+            return int(items[right.argmax()])
+    raise ValueError(
+        f"of the first {tried} test images it gets none with label {label} right; give a network "
+        "that has learnt its task"
+    )
+
+
+def _circuit(network: nn.Module) -> Circuit:
+    """Give the circuit of a network whose decision can be followed."""
+    circuit = getattr(network, "features", None)
+    stages = getattr(network, "input", None), getattr(network, "readout", None)
+    if not isinstance(circuit, Circuit) or not all(isinstance(each, nn.Module) for each in stages):
+        raise TypeError(
+            f"{type(network).__name__} has no recurrent circuit `features` between an input stage "
+            "`input` and a `readout`; the hGRU, its variants and the GRU have one"
         )
-    regions = np.zeros((0, *picture.shape), bool) if masks is None else np.asarray(masks)
-    shares = mask_share(trajectory, regions)[:, index].cpu().numpy()  # (T, M)
-    names = [f"path {m + 1}" for m in range(len(regions))] if labels is None else labels
-    if len(names) != len(regions):
-        raise ValueError(f"{len(names)} labels for {len(regions)} masks; give one for each")
+    return circuit
 
-    shown = np.unique(np.linspace(0, len(maps) - 1, PANELS).round().astype(int))
-    columns = len(shown) + 1
-    figure = Figure(figsize=(1.45 * columns, 4.2), dpi=150, layout="constrained")
-    above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=(1, 1.6))[:, 0]
 
-    panels = above.subplots(1, columns)
-    panels[0].imshow(picture, cmap="gray")
-    panels[0].set_title("input")
-    for m, region in enumerate(regions):
-        panels[0].contour(region, levels=[0.5], colors=[f"C{m}"], linewidths=0.8)
-    for axes, t in zip(panels[1:], shown, strict=True):
-        drawn = axes.imshow(maps[t], cmap="magma", vmin=0, vmax=maps.max())
-        axes.set_title(f"step {t + 1}")
-    for axes in panels:
-        axes.set(xticks=[], yticks=[])
-    above.colorbar(drawn, ax=list(panels), shrink=0.7, label="activity")
+def _paths(stimulus: Stimulus) -> dict[str, npt.NDArray[np.bool_]]:
+    """Name the target paths; the segmentation has those that are marked."""
+    first, second = stimulus.masks[:2]
+    if stimulus.label == 0:
+        return {"marked path 1": first, "marked path 2": second}
+    marked, other = (
+        (first, second) if stimulus.segmentation[first].all() else (second, first)
+    )
+    return {"marked path": marked, "other path": other}
 
-    steps = np.arange(1, len(maps) + 1)
-    size, settling, *paths = below.subplots(1, 3 if len(regions) else 2)
-    size.plot(steps, norm(trajectory)[:, index].cpu(), "o-", color="black", markersize=3)
-    size.set(title="norm", ylabel="RMS of H2", ylim=(0, None))
-    changes = change(trajectory)[:, index].cpu()
-    settling.plot(steps[1:], changes, "o-", color="black", markersize=3)
-    if changes.any():  # all zero has no logarithm
-        settling.set_yscale("log")
-    settling.set(title="convergence", ylabel="relative change", xlim=size.get_xlim())
-    for axes in paths:
-        for m, name in enumerate(names):
-            axes.plot(steps, 100 * shares[:, m], "o-", color=f"C{m}", markersize=3, label=name)
-            axes.axhline(100 * regions[m].mean(), color=f"C{m}", linestyle=":", linewidth=1)
-        axes.set(title="activity on a path (dotted: its area)", ylabel="share (%)")
-        axes.margins(y=0.25)  # room for the names above the curves
-        axes.set_ylim(bottom=0)
-        axes.legend(frameon=False, loc="upper left", ncols=2)
-    for axes in (size, settling, *paths):
-        axes.set_xlabel("step")
-        axes.locator_params(axis="x", integer=True)
-    return figure
+
+def _numpy(values: Tensor) -> Floats:
+    return values.double().cpu().numpy()
 
 
 def _output(trajectory: HasStates) -> Tensor:

@@ -2,7 +2,8 @@
 
 Only what may be compared comes together. A study has one recipe and one task (but for the length);
 the runs of a cell differ in their seeds alone. Where rows of one network differ in anything else, a
-number of steps or a learning rate, they become networks of their own, named by what differs.
+number of steps or a learning rate, they become networks of their own, named by the fewest fields
+that tell them apart.
 """
 
 import hashlib
@@ -12,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 from hgru_vision.analysis.learning import (
@@ -31,6 +33,8 @@ __all__ = ["LEARNT", "Cell", "Network", "Study", "studies"]
 
 LEARNT = 0.75
 """Halfway from chance to perfect: a run that ends below it counts as failed."""
+
+MOST_NAMED = 3  # fields that a network's name has room for
 
 
 class Network(NamedTuple):
@@ -205,10 +209,14 @@ def _task(config: RunConfig) -> str:
 
 def _cells(rows: list[LedgerRow]) -> dict[tuple[Network, int], Cell]:
     distinct = _distinguishing(rows)
+    of_model: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        of_model[row.config.model].append(_flat(row.config))
+    telling = {model: _telling(flat, distinct[model]) for model, flat in of_model.items()}
     groups: dict[tuple[Network, int], list[LedgerRow]] = defaultdict(list)
     for row in rows:
         config = row.config
-        variant = _naming(_flat(config), distinct[config.model])
+        variant = _naming(_flat(config), telling[config.model], MOST_NAMED)
         groups[Network(config.model, variant), config.task.length].append(row)
 
     def seeds(row: LedgerRow) -> tuple[int, int]:
@@ -230,10 +238,36 @@ def _distinguishing(rows: list[LedgerRow]) -> dict[str, list[str]]:
     return {row.config.model: sorted(found[row.config.model]) for row in rows}
 
 
-def _naming(values: dict[str, Any], keys: list[str]) -> str:
-    """Tell values apart by one or two fields, or by a digest where it takes more."""
-    if len(keys) <= 2:
-        return ", ".join(f"{key.rpartition('.')[2]}={_short(values.get(key))}" for key in keys)
+def _telling(configs: list[dict[str, Any]], keys: list[str]) -> list[str]:
+    """Choose the fewest of the fields in which configurations differ that tell all of them apart.
+
+    Fields of the run itself and options of its network come first, the shortest before others;
+    fields of its stages serve where those do not do. All of `keys` where `MOST_NAMED` are too few.
+    """
+
+    def different(chosen: Sequence[str]) -> int:
+        return len({json.dumps([config.get(key) for key in chosen]) for config in configs})
+
+    def length(key: str) -> int:
+        return max(len(_naming(config, [key])) for config in configs)
+
+    ordered = sorted(keys, key=lambda key: (length(key), key))
+    own = [key for key in ordered if not key.startswith("stages.")]
+    sizes = range(min(len(keys), MOST_NAMED) + 1)
+    candidates = chain.from_iterable(
+        combinations(among, size) for among in (own, ordered) for size in sizes
+    )
+    wanted = different(keys)
+    return list(next((each for each in candidates if different(each) == wanted), keys))
+
+
+def _naming(values: dict[str, Any], keys: list[str], most: int = 2) -> str:
+    """Tell values apart by a few fields, or by a digest where it takes more."""
+    if len(keys) <= most:
+        names = (key.removeprefix("options.") for key in keys)
+        return ", ".join(
+            f"{name}={_short(values.get(key))}" for name, key in zip(names, keys, strict=True)
+        )
     text = json.dumps([values.get(key) for key in keys])
     return f"config {hashlib.sha256(text.encode()).hexdigest()[:6]}"
 
@@ -255,4 +289,6 @@ def _flat(config: RunConfig) -> dict[str, Any]:
 
 
 def _short(value: Any) -> str:
+    if value is None:
+        return "None"
     return json.dumps(value, separators=(",", ":")).replace('"', "")
