@@ -1,15 +1,25 @@
-"""Measures and figure of a circuit's activity over its steps."""
+"""Measures of a circuit's activity over its steps."""
 
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from hgru_vision.analysis.dynamics import activity, change, dynamics_figure, mask_share, norm
+from hgru_vision import Pathfinder, create_model
+from hgru_vision.analysis.dynamics import (
+    activity,
+    change,
+    emphasis,
+    first_right,
+    mask_share,
+    norm,
+    unfold,
+)
 from hgru_vision.circuits import HGRU, Trajectory
 from hgru_vision.circuits.contextual_demo import hand_set_model
+from hgru_vision.training.evaluate import evaluate
 
 STEPS, BATCH, CHANNELS, HEIGHT, WIDTH = 6, 2, 3, 12, 10
 
@@ -104,43 +114,78 @@ def test_the_contextual_model_has_a_trajectory_too() -> None:
     assert norm(states).shape == (4, 1)
 
 
-# -- The figure ----------------------------------------------------------------------------------
+def test_emphasis_is_the_mean_on_a_mask_by_that_on_the_ground() -> None:
+    states, masks = trajectory(), two_masks()
+    ground = ~masks.any(axis=0, keepdims=True)
+    found = emphasis(states, masks, ground)
+    assert found.shape == (STEPS, BATCH, 2)
+    maps = activity(states)[4, 1].numpy()
+    assert float(found[4, 1, 1]) == pytest.approx(maps[masks[1]].mean() / maps[ground[0]].mean())
+    each = emphasis(states, np.stack([masks, ~masks]), np.stack([ground, ground]))
+    torch.testing.assert_close(each[:, 0], found[:, 0])
 
 
-def test_figure_shows_input_steps_and_curves(tmp_path: Path) -> None:
-    states = trajectory()
-    figure = dynamics_figure(states, np.zeros((HEIGHT, WIDTH)), two_masks(), index=1)
-    titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
-    assert titles[:3] == ["input", "step 1", "step 2"]
-    assert titles[-3:] == ["norm", "convergence", "activity on a path (dotted: its area)"]
-    curves = {axes.get_title(): axes.lines for axes in figure.axes}
-    drawn = np.asarray(curves["norm"][0].get_ydata())
-    np.testing.assert_allclose(drawn, norm(states)[:, 1])
-    assert [line.get_label() for line in curves[titles[-1]][::2]] == ["path 1", "path 2"]
-    figure.savefig(tmp_path / "dynamics.png")
-    assert (tmp_path / "dynamics.png").stat().st_size > 10_000
+def test_nothing_is_emphasised_over_an_empty_or_silent_ground() -> None:
+    empty = np.zeros((1, HEIGHT, WIDTH), bool)
+    assert not emphasis(trajectory(), two_masks(), empty).any()
+    assert not emphasis(trajectory(), empty, ~empty).any()
+    assert not emphasis(trajectory(torch.zeros(3, 1, 2, HEIGHT, WIDTH)), empty, ~empty).any()
 
 
-def test_figure_without_masks_has_no_path_curves() -> None:
-    figure = dynamics_figure(trajectory(), torch.zeros(1, HEIGHT, WIDTH))
-    assert figure.axes[-1].get_title() == "convergence"
+# -- A network and an image ----------------------------------------------------------------------
 
 
-def test_figure_of_many_steps_shows_eight_from_first_to_last() -> None:
-    long = trajectory(torch.rand(30, 1, 2, HEIGHT, WIDTH, generator=torch.Generator()))
-    titles = [axes.get_title() for axes in dynamics_figure(long, np.zeros((HEIGHT, WIDTH))).axes]
-    steps = [title for title in titles if title.startswith("step")]
-    assert len(steps) == 8
-    assert (steps[0], steps[-1]) == ("step 1", "step 30")
+@pytest.fixture(scope="module")
+def data() -> Pathfinder:
+    small = {"canvas": 64, "seed_radius": 8, "distractor_paddles": 10}
+    return Pathfinder(length=6, count=20, split="test", **small)
 
 
-def test_figure_takes_a_silent_circuit_and_names_for_the_masks() -> None:
-    silent = trajectory(torch.zeros(3, 1, 2, HEIGHT, WIDTH))
-    figure = dynamics_figure(silent, np.zeros((HEIGHT, WIDTH)), two_masks(), labels=["a", "b"])
-    figure.draw_without_rendering()
-    legend = figure.axes[-1].get_legend()
-    assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
+@pytest.fixture(scope="module")
+def network(decisive: Any, data: Pathfinder) -> torch.nn.Module:
+    images = torch.from_numpy(data.batch(range(20)))[:, None] / 255
+    return decisive(create_model("hgru_small"), images).eval()
+
+
+def test_a_network_is_followed_to_its_decision(data: Pathfinder, network: Any) -> None:
+    image, _ = data[3]
+    found = unfold(network, data, 3)
+    with torch.no_grad():
+        logits = network(image[None])
+        states = network.features(network.input(image[None]), return_trajectory=True)
+    assert found.probability[-1] == pytest.approx(float(logits.softmax(dim=1)[0, 1]), abs=1e-5)
+    assert found.probability[0] != pytest.approx(found.probability[-1], abs=1e-5)
+    assert found.maps.shape == (4, 64, 64) and len(found.change) == 3
+    np.testing.assert_allclose(found.norm, norm(states)[:, 0], rtol=1e-5)
+    stimulus = data.stimulus(3)
+    ground = stimulus.masks[2:].any(axis=0)[None]
+    expected = emphasis(states, stimulus.masks[:2], ground)[:, 0].numpy()
+    paths = {path.tobytes(): found.emphasis[name] for name, path in found.paths.items()}
+    for number in range(2):
+        mine = paths[stimulus.masks[number].tobytes()]
+        np.testing.assert_allclose(mine, expected[:, number], rtol=1e-4)
+    written = found.to_json()
+    assert (written["item"], written["label"]) == (3, stimulus.label)
+    assert written["probability"] == pytest.approx(found.probability, abs=1e-5)
+    assert written["emphasis"].keys() == found.paths.keys()
+
+
+def test_the_path_with_the_markers_is_named(data: Pathfinder, network: Any) -> None:
+    labels = data.labels(range(20))
+    names = [list(unfold(network, data, int(np.argmax(labels == each))).paths) for each in (0, 1)]
+    assert names == [["marked path 1", "marked path 2"], ["marked path", "other path"]]
+    for item in np.flatnonzero(labels == 1)[:5]:
+        path = unfold(network, data, int(item)).paths["marked path"]
+        y, x = np.nonzero(path)
+        for marker in data.stimulus(int(item)).markers:
+            assert np.hypot(x - marker[0], y - marker[1]).min() < 4
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_the_first_image_that_is_got_right(data: Pathfinder, network: Any, label: int) -> None:
+    right = evaluate(network, data).right
+    expected = np.flatnonzero(right & (data.labels(range(20)) == label))[0]
+    assert first_right(network, data, label) == expected
 
 
 # -- Bad input -----------------------------------------------------------------------------------
@@ -169,11 +214,16 @@ def test_masks_that_are_not_boolean_are_refused() -> None:
         mask_share(trajectory(), two_masks().astype(np.uint8))
 
 
-def test_figure_refuses_another_image_index_or_number_of_labels() -> None:
-    image = np.zeros((HEIGHT, WIDTH))
-    with pytest.raises(ValueError, match=r"image has shape \(5, 5\); the activity is 12 x 10"):
-        dynamics_figure(trajectory(), np.zeros((5, 5)))
-    with pytest.raises(ValueError, match=r"index is 2; the trajectory has images 0 to 1"):
-        dynamics_figure(trajectory(), image, index=2)
-    with pytest.raises(ValueError, match=r"1 labels for 2 masks; give one for each"):
-        dynamics_figure(trajectory(), image, two_masks(), labels=["only"])
+def test_a_network_that_gets_no_image_of_a_label_right_is_refused(data: Pathfinder) -> None:
+    undecided = create_model("hgru_small")  # its classifier starts at zero: the answer is always 0
+    assert first_right(undecided, data, 0) == int(np.argmin(data.labels(range(20))))
+    with pytest.raises(ValueError, match="of the first 20 test images it gets none with label 1"):
+        first_right(undecided, data, 1)
+    one = Pathfinder(config=data.config, count=1, split="test")
+    with pytest.raises(ValueError, match="of the first 1 test images it gets none with label"):
+        first_right(undecided, one, 1 - int(one.labels([0])[0]))
+
+
+def test_a_network_without_a_circuit_is_refused(data: Pathfinder) -> None:
+    with pytest.raises(TypeError, match=r"ResNet has no recurrent circuit .* the hGRU, its var"):
+        unfold(create_model("resnet18"), data, 0)

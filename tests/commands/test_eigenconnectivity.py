@@ -57,4 +57,5 @@ def test_networks_are_for_this_figure_alone(capsys):
     assert main(["figures", "eigenconnectivity"]) == 2
     assert "eigenconnectivity needs --networks" in capsys.readouterr().err
     assert main(["figures", "accuracy", "--networks", "runs/a"]) == 2
-    assert "--networks is for eigenconnectivity; accuracy takes" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "--networks is for eigenconnectivity, dynamics; accuracy takes" in said

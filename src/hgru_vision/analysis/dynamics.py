@@ -25,6 +25,7 @@ __all__ = [
     "Unfolding",
     "activity",
     "change",
+    "check_circuit",
     "emphasis",
     "first_right",
     "mask_share",
@@ -32,6 +33,7 @@ __all__ = [
     "unfold",
 ]
 
+DIGITS = 5  # that are the same whatever order sums are taken in
 TRIED, AT_ONCE = 256, 16  # images among which one that is got right is looked for
 
 
@@ -248,8 +250,10 @@ class Unfolding:
         return {
             "item": self.item,
             "label": self.label,
-            **{name: getattr(self, name).tolist() for name in curves},
-            "emphasis": {name: values.tolist() for name, values in self.emphasis.items()},
+            **{name: getattr(self, name).round(DIGITS).tolist() for name in curves},
+            "emphasis": {
+                name: values.round(DIGITS).tolist() for name, values in self.emphasis.items()
+            },
         }
 
 
@@ -272,9 +276,9 @@ def unfold(network: nn.Module, data: Pathfinder, item: int) -> Unfolding:
     >>> data = Pathfinder(length=6, count=2, canvas=64, seed_radius=8, distractor_paddles=10)
     >>> found = unfold(create_model("hgru_small").eval(), data, 0)
     >>> found.maps.shape, list(found.paths)
-    ((8, 64, 64), ['marked path 1', 'marked path 2'])
+    ((4, 64, 64), ['marked path 1', 'marked path 2'])
     """
-    circuit = _circuit(network)
+    circuit = check_circuit(network)
     stimulus = data.stimulus(item)
     like = next(network.parameters())
     images = as_input(torch.from_numpy(stimulus.image)[None].to(like.device), like.dtype)
@@ -313,6 +317,8 @@ def first_right(network: nn.Module, data: Pathfinder, label: int) -> int:
     for start in range(0, tried, AT_ONCE):
         items = np.arange(start, min(start + AT_ONCE, tried))
         items = items[data.labels(items) == label]
+        if not len(items):
+            continue
         right = evaluate(network, data, indices=items).right
         if right.any():
             return int(items[right.argmax()])
@@ -322,8 +328,8 @@ def first_right(network: nn.Module, data: Pathfinder, label: int) -> int:
     )
 
 
-def _circuit(network: nn.Module) -> Circuit:
-    """Give the circuit of a network whose decision can be followed."""
+def check_circuit(network: nn.Module) -> Circuit:
+    """Give the circuit of a network that `unfold` can follow; refuse another network."""
     circuit = getattr(network, "features", None)
     stages = getattr(network, "input", None), getattr(network, "readout", None)
     if not isinstance(circuit, Circuit) or not all(isinstance(each, nn.Module) for each in stages):
@@ -339,9 +345,7 @@ def _paths(stimulus: Stimulus) -> dict[str, npt.NDArray[np.bool_]]:
     first, second = stimulus.masks[:2]
     if stimulus.label == 0:
         return {"marked path 1": first, "marked path 2": second}
-    marked, other = (
-        (first, second) if stimulus.segmentation[first].all() else (second, first)
-    )
+    marked, other = (first, second) if stimulus.segmentation[first].all() else (second, first)
     return {"marked path": marked, "other path": other}
 
 

@@ -1,47 +1,30 @@
 """hgru figures eigenconnectivity: the patterns of trained networks' horizontal connections."""
 
-import json
-from pathlib import Path
-from typing import Any
-
 from hgru_vision.analysis.association import Estimate
 from hgru_vision.analysis.eigenconnectivity import Eigenconnectivity, connections, eigenconnectivity
-from hgru_vision.commands.networks import open_network
+from hgru_vision.commands.network_figures import Measured
+from hgru_vision.commands.networks import Opened
 from hgru_vision.figures.eigenconnectivity import eigenconnectivity_figure
-from hgru_vision.figures.style import save_figure
-from hgru_vision.training.files import replace_file
+
+__all__ = ["draw", "measure"]
+
+draw = eigenconnectivity_figure
 
 
-def draw_eigenconnectivity(networks: tuple[str, ...], path: Path) -> None:
-    """Draw the eigenconnectivity of networks, print its numbers and write all to a JSON file.
-
-    Parameters
-    ----------
-    networks
-        Folders of runs, or FILE.py:FUNCTION.
-    path
-        Of the picture; the JSON file lies beside it.
-    """
-    if not networks:
-        raise ValueError("eigenconnectivity needs --networks: folders of runs (hgru train)")
-    found: dict[str, Eigenconnectivity] = {}
-    numbers: dict[str, Any] = {}
-    for name in networks:
-        try:
-            read = connections(open_network(name).network)
-            found[name] = eigenconnectivity(read.weights, read.orientations())
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{name}: {error}") from error
-        numbers[name] = {
+def measure(name: str, opened: Opened) -> Measured[Eigenconnectivity]:
+    """Find the eigenconnectivity of a network."""
+    read = connections(opened.network)
+    found = eigenconnectivity(read.weights, read.orientations())
+    return Measured(
+        title=name,
+        shown=found,
+        words=summary(name, found, read.excited),
+        numbers={
             "selectivity": read.tuning.selectivity.tolist(),
             "excited": read.excited,
-            **found[name].to_json(),
-        }
-        print(summary(name, found[name], read.excited))
-    save_figure(eigenconnectivity_figure(found), path)
-    print(f"wrote {path}")
-    replace_file(path.with_suffix(".json"), f"{json.dumps(numbers, indent=2)}\n".encode())
-    print(f"wrote {path.with_suffix('.json')}")
+            **found.to_json(),
+        },
+    )
 
 
 def summary(name: str, found: Eigenconnectivity, excited: float | None) -> str:

@@ -42,7 +42,7 @@ def figures(
     name
         accuracy, alc, parameters, exemplars, supplement, beyond, curves, seeds; claims (a page,
         OUT/claims.md), generalisation (of what hgru generalise measured); or all of these. Or
-        eigenconnectivity, of --networks.
+        eigenconnectivity or dynamics, of --networks.
     ledger
         File or folder that `hgru sweep` wrote.
     out
@@ -50,13 +50,13 @@ def figures(
     format
         Of the pictures.
     networks
-        For eigenconnectivity: names of trained weights, folders of runs (hgru train), or
-        FILE.py:FUNCTION.
+        For eigenconnectivity and dynamics: names of trained weights, or folders of runs (hgru
+        train); for eigenconnectivity also FILE.py:FUNCTION.
     """
     if name in NETWORK_FIGURES:
-        from hgru_vision.commands.eigenconnectivity import draw_eigenconnectivity
+        from hgru_vision.commands.network_figures import draw_networks
 
-        return draw_eigenconnectivity(networks, out / f"{name}.{format}")
+        return draw_networks(name, networks, out / f"{name}.{format}")
     if networks:
         raise ValueError(f"--networks is for {', '.join(NETWORK_FIGURES)}; {name} takes a ledger")
     names = [*FIGURES, *LEDGER_PAGES] if name == "all" else [check_name(name)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import MaxNLocator
@@ -16,16 +18,19 @@ from hgru_vision.figures.style import GREY, LIGHT, PALETTE, footnote, new_figure
 __all__ = ["dynamics_figure"]
 
 SHOWN = 8  # steps that fit in the row
-CLIPPED = 99.5  # percentile of the activity at which its colours end
+CLIPPED = 99.8  # percentile of the activity at which its colours end
 TUBE = 4  # pixels from a path to its outline
-ROW, CURVES = 1.02, 1.75  # inches: height of an image's row, and of the curves below
+LEVELS = 16  # colours of the activity: enough to see it, and a small file
+ROW, CURVES = 0.8, 1.45  # inches: height of an image's row, and of the curves below
+COLOURS = colormaps["magma"].resampled(LEVELS)
 ANSWERS = ("not connected", "connected")
+TITLE: dict[str, Any] = {"fontsize": 7, "fontweight": "normal", "loc": "center", "pad": 2}
 NOTE = (
-    "Activity: root mean square of H2 over channels; colours end at its {clipped:g}th percentile "
-    "over all panels of a network. On the paths: mean over their paddles,\nwith what the markers "
-    "add, by the mean over the paddles of all distractors. P(connected): what the readout makes of "
-    "the state after each step, trained for\nthe last. Change: norm of the difference between "
-    "two steps by the norm of the second."
+    "Maps: root mean square of H2 over channels; colours end at its {clipped:g}th percentile. On a "
+    "path: mean of the maps over its paddles (and what markers\nadd to them), by the mean over "
+    "those of all distractors. P(connected): what the readout, trained for the last step, makes of "
+    "the state after each.\nChange: norm of the difference of H2 from the step before, by the norm "
+    "of H2."
 )
 
 
@@ -45,7 +50,7 @@ def dynamics_figure(networks: Mapping[str, Sequence[Unfolding]]) -> Figure:
         raise ValueError("there is no image to draw")
     with style():
         heights = [ROW * len(found) + CURVES for found in networks.values()]
-        figure = new_figure(sum(heights) + 0.5)
+        figure = new_figure(sum(heights) + 0.25 * len(heights) + 0.5, gap=0.015)
         blocks = figure.subfigures(len(networks), 1, squeeze=False, height_ratios=heights)[:, 0]
         for block, (title, found) in zip(blocks, networks.items(), strict=True):
             _network(block, title, found)
@@ -54,47 +59,47 @@ def dynamics_figure(networks: Mapping[str, Sequence[Unfolding]]) -> Figure:
 
 
 def _network(block: SubFigure, title: str, found: Sequence[Unfolding]) -> None:
-    block.suptitle(title, fontsize=8.5, weight="bold")
+    block.suptitle(title, fontsize=8.5)
     ratios = (ROW * len(found), CURVES)
     above, below = block.subfigures(2, 1, squeeze=False, height_ratios=ratios)[:, 0]
     _maps(above, found)
 
     panels = below.subplots(1, len(found) + 2)
     for axes, image in zip(panels, found, strict=False):
+        axes.sharey(panels[0])
         _paths(axes, image)
+    panels[0].set_ylabel("distractors = 1", fontsize=7)
     probability, change = panels[-2:]
     for number, image in enumerate(found):
         steps = np.arange(1, len(image.maps) + 1)
-        look = {"color": "black", "linestyle": ("-", "--", ":")[number % 3], "markersize": 2.5}
-        name = ANSWERS[image.label]
-        probability.plot(steps, image.probability, "o", label=name, **look)
-        change.plot(steps[1:], image.change, "o", **look)
-    probability.set(title="P(connected)", ylim=(-0.03, 1.03), yticks=[0, 0.5, 1])
+        line = ("-", "--", ":")[number % 3]
+        probability.plot(steps, image.probability, f"ko{line}", label=ANSWERS[image.label])
+        change.plot(steps[1:], image.change, f"ko{line}")
+    probability.set(ylim=(-0.03, 1.03), yticks=[0, 0.5, 1])
     probability.axhline(0.5, color=GREY, linewidth=0.6, zorder=1)
-    probability.legend(loc="best", fontsize=6)
-    change.set(title="change", ylim=(0, None), xlim=probability.get_xlim())
-    for axes in panels:
-        axes.set_xlabel("step")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8, min_n_ticks=2))
-        axes.title.set_fontsize(7)
-        axes.title.set_fontweight("normal")
+    _finish(probability, "P(connected)")
+    change.set(xlim=probability.get_xlim())
+    _finish(change, "change from the step before")
+    change.set_ylim(bottom=0)
 
 
 def _maps(block: SubFigure, found: Sequence[Unfolding]) -> None:
     top = max(np.percentile(np.concatenate([image.maps for image in found]), CLIPPED), 1e-12)
     columns = 1 + max(len(_shown(image)) for image in found)
     grid = block.subplots(len(found), columns, squeeze=False)
-    for row, image in zip(grid, found, strict=True):
+    for place, (row, image) in enumerate(zip(grid, found, strict=True)):
         for axes in row:
-            axes.set_axis_off()
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set_visible(False)
         _input(row[0], image)
+        row[0].set_title("" if place else "input", **TITLE)
         for axes, t in zip(row[1:], _shown(image), strict=False):
             drawn = axes.imshow(
-                image.maps[t], cmap="magma", vmin=0, vmax=top, interpolation="nearest"
+                image.maps[t], cmap=COLOURS, vmin=0, vmax=top, interpolation_stage="data"
             )
-            _title(axes, f"step {t + 1}" if row is grid[0] else "")
-    bar = block.colorbar(drawn, ax=grid.ravel().tolist(), shrink=0.8, aspect=25, extend="max")
-    bar.set_label("activity", fontsize=7)
+            axes.set_title("" if place else f"step {t + 1}", **TITLE)
+    bar = block.colorbar(drawn, ax=grid.ravel().tolist(), fraction=0.012, pad=0.01, extend="max")
+    bar.set_label("activity", fontsize=6.5)
     bar.ax.tick_params(labelsize=6)
 
 
@@ -108,18 +113,24 @@ def _input(axes: Axes, image: Unfolding) -> None:
     for path, colour in zip(image.paths.values(), PALETTE, strict=False):
         around = binary_dilation(path, iterations=TUBE)
         axes.contour(around, levels=[0.5], colors=[colour], linewidths=0.8)
-    _title(axes, ANSWERS[image.label])
-
-
-def _title(axes: Axes, text: str) -> None:
-    axes.set_title(text, fontsize=6.5, weight="normal", loc="center", pad=2)
+    axes.set_ylabel(f"{ANSWERS[image.label]}\nP = {image.probability[-1]:.3f}", fontsize=6.5)
 
 
 def _paths(axes: Axes, image: Unfolding) -> None:
     steps = np.arange(1, len(image.maps) + 1)
     for (name, values), colour in zip(image.emphasis.items(), PALETTE, strict=False):
-        axes.plot(steps, values, "o-", color=colour, label=name, markersize=2.5)
+        axes.plot(steps, values, "o-", color=colour, label=name)
     axes.axhline(1, color=GREY, linewidth=0.6, zorder=1)
+    _finish(axes, f"activity on paths, {ANSWERS[image.label]}")
+
+
+def _finish(axes: Axes, title: str) -> None:
+    axes.set_title(title, **TITLE)
+    axes.set_xlabel("step", fontsize=7)
+    axes.tick_params(labelsize=6.5)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8, min_n_ticks=2))
     axes.grid(axis="y", color=LIGHT, linewidth=0.6)
-    axes.set_title(f"{ANSWERS[image.label]}: activity on paths")
-    axes.legend(loc="best", fontsize=6)
+    for line in axes.lines:
+        line.set(markersize=2.5, linewidth=1)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(loc="best", fontsize=6, handlelength=2.2)  # dashes show

@@ -135,7 +135,7 @@ def _finish(axes: Axes, which: str, difference: str, contrast: Estimate) -> None
     numbers = f"{contrast.value:.2g} ({contrast.low:.2g} to {contrast.high:.2g})"
     if np.isnan(contrast.value):
         numbers = "too few pairs"
-    axes.set_title(f"{which}\n{difference}: {numbers}", fontsize=6.5, weight="normal")
+    axes.set_title(f"{which}\n{difference}: {numbers}", fontsize=6, weight="normal")
 
 
 def _spectrum(axes: Axes, found: Eigenconnectivity) -> None:
@@ -146,6 +146,6 @@ def _spectrum(axes: Axes, found: Eigenconnectivity) -> None:
     axes.set(xscale="log", ylim=(0, 1.02), xlabel="components")
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.set_title(
-        f"variance together\ndots: the {count} components kept", fontsize=6.5, weight="normal"
+        f"variance together\ndots: the {count} components kept", fontsize=6, weight="normal"
     )
     axes.grid(color=LIGHT, linewidth=0.6)

@@ -31,8 +31,12 @@ LEDGER_PAGES = {
 }
 """What is made of all rows at once, not of one study: claims.md, and a figure of its own rows."""
 
-NETWORK_FIGURES = {"eigenconnectivity": "Supplement: patterns of the learnt horizontal connections"}
-"""Figures of trained networks, which a ledger does not hold."""
+NETWORK_FIGURES = {
+    "eigenconnectivity": "Supplement: patterns of the learnt horizontal connections",
+    "dynamics": "Activity of recurrent networks over their steps",
+}
+"""Figures of trained networks, which a ledger does not hold. The module of the same name in
+`hgru_vision.commands` has `measure`, which takes a network, and `draw`, which takes all."""
 
 _WITHOUT_CHANCE = ("exemplars",)  # all others have a line at 50 %
 _OF_ANY_TASK = ("curves", "seeds")  # all others are about Pathfinder and its lengths

@@ -114,9 +114,9 @@ def style() -> Iterator[None]:
         yield
 
 
-def new_figure(height: float, width: float = WIDTH) -> Figure:
-    """Make an empty figure, sizes in inches."""
-    layout = ConstrainedLayoutEngine(w_pad=0.05, h_pad=0.05, wspace=0.04, hspace=0.04)
+def new_figure(height: float, width: float = WIDTH, *, gap: float = 0.05) -> Figure:
+    """Make an empty figure; its sizes and the gap at either side of its panels are in inches."""
+    layout = ConstrainedLayoutEngine(w_pad=gap, h_pad=0.05, wspace=0.04, hspace=0.04)
     return Figure(figsize=(width, height), layout=layout)
 
 
