@@ -10,11 +10,11 @@ __all__ = ["curriculum", "lengths_up_to"]
 FIRST_LENGTH = 3
 
 # At most; a stage ends as soon as it is learnt.
-FIRST, NEXT, LAST = 32_000, 44_000, 280_000  # images
-PROMOTE_AT = 0.92
-COOL_DOWN = 4_000  # batches
+FIRST, NEXT, LAST = 24_000, 28_000, 320_000  # images
+PROMOTE_AT = 0.9
+COOL_DOWN = 5_000  # batches
 
-STUCK_AFTER = 32_000  # images of a stage; four networks of four left chance within 8,000
+STUCK_AFTER = 24_000  # images of a stage; four networks of four left chance within 8,000
 
 
 def curriculum(
@@ -28,7 +28,7 @@ def curriculum(
 
     Weights and the optimiser go on from stage to stage. From scratch, length 14 stays at chance for
     hundreds of thousands of images. Horizontal kernels learn at a third of the rate of the rest. A
-    run that is still at chance after 32,000 images of a stage ends there.
+    run that is still at chance after 24,000 images of a stage ends there.
 
     Examples
     --------
