@@ -9,7 +9,9 @@ def test_each_change_has_a_panel_and_each_network_a_line(measured):
     rows += [measured("steps", n) for n in (4, 8)] + [measured("preset", "authors", 60)]
     rows += [measured("probe", "paper", 3, 4), measured("probe", "matched", 0, 0)]
     figure = generalisation(rows)
-    panels = {axes.get_title(loc="left"): axes for axes in figure.axes}
+    panels = {axes.get_title(loc="left"): axes for axes in figure.axes if axes.get_visible()}
+    measured_alone = {"Path length", "Generator", "Processing time", "Where the probe errs"}
+    assert set(panels) == measured_alone
     lengths, presets = panels["Path length"], panels["Generator"]
     lines = [line.get_xydata().tolist() for line in lengths.lines]
     assert [[6.0, 0.89], [14.0, 0.81], [25.0, 0.7]] in lines
@@ -20,6 +22,7 @@ def test_each_change_has_a_panel_and_each_network_a_line(measured):
     assert {text.get_text() for text in figure.legends[0].get_texts()} == {"a", "b", "hgru.x"}
     note = figure._supxlabel.get_text()
     assert note.startswith("A mark: 100 test images; the bar is the 95 % interval")
+    assert "Where the probe errs: images of that generator" in note
     assert "not run: Canvas,\N{NO-BREAK SPACE}density\N{NO-BREAK SPACE}kept; Density" in note
 
 

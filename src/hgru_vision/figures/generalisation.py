@@ -1,10 +1,12 @@
 """Trained networks on images of other kinds: a panel for each thing that is changed."""
 
+import math
 import textwrap
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from hgru_vision.analysis.conditions import AXES, Axis
 from hgru_vision.analysis.generalisation import CONFIDENCE, PROBED, Row
@@ -49,20 +51,22 @@ def generalisation(rows: Sequence[Row]) -> Figure:
         raise NothingToDraw("no network was measured; `hgru generalise` does it")
     networks = list(dict.fromkeys(row.network for row in shown))
     looks = {name: mark(number) for number, name in enumerate(sorted(networks))}
+    every = {axis: [row for row in shown if row.condition.axis == axis] for axis in AXES}
+    parts = {axis: part for axis, part in every.items() if part}
+    missing = [TITLES[axis][0] for axis in AXES if axis not in parts]
     with style():
-        figure = new_figure(4.9 + 0.14 * len(networks))
-        grid = figure.subplots(2, COLUMNS, squeeze=False)
-        missing = []
-        for place, axis in enumerate(AXES):
+        lines = math.ceil(len(parts) / COLUMNS)
+        figure = new_figure(0.9 + 2 * lines + 0.14 * len(networks))
+        grid = figure.subplots(lines, min(COLUMNS, len(parts)), squeeze=False)
+        for axes in grid.flat[len(parts) :]:
+            axes.set_visible(False)
+        for place, (axis, part) in enumerate(parts.items()):
             axes = grid.flat[place]
             title, name = TITLES[axis]
             axes.set_title(title)
             axes.set_xlabel(name)
-            part = [row for row in shown if row.condition.axis == axis]
-            if not part:
-                missing.append(title)
             _panel(axes, part, looks)
-            low = min((row.interval[0] for row in part), default=0.4)
+            low = min(row.interval[0] for row in part)
             accuracy_axis(axes, low=min(0.4, low - 0.03), name=place == 0)
             if place % COLUMNS == 0:
                 axes.set_ylabel("accuracy")
@@ -78,13 +82,16 @@ def _note(rows: Sequence[Row]) -> str:
     """Say what a mark is."""
     counts = sorted({row.n for row in rows if row.condition.axis != "probe"})
     images = f"{' or '.join(f'{n:,}' for n in counts)} test images; " if counts else ""
-    return textwrap.fill(
-        f"A mark: {images}the bar is the 95 % interval; a large mark is the task of the training. "
-        f"Where the probe errs: images of that generator of which a probe that follows no path, "
-        f"fitted to others, is at least {CONFIDENCE:.0%} sure and wrong, among {PROBED} times as "
-        "many.",
-        NOTE_COLUMNS,
+    note = (
+        f"A mark: {images}the bar is the 95 % interval; a large mark is the task of the training."
     )
+    if any(row.condition.axis == "probe" for row in rows):
+        note += (
+            " Where the probe errs: images of that generator of which a probe that follows no "
+            f"path, fitted to others, is at least {CONFIDENCE:.0%} sure and wrong, among {PROBED} "
+            "times as many."
+        )
+    return textwrap.fill(note, NOTE_COLUMNS)
 
 
 def _panel(axes: Axes, rows: Sequence[Row], looks: dict[str, Mark]) -> None:
@@ -105,6 +112,8 @@ def _panel(axes: Axes, rows: Sequence[Row], looks: dict[str, Mark]) -> None:
     if named:
         axes.set_xticks(range(len(words)), [str(word) for word in words], rotation=30, ha="right")
         axes.set_xlim(-0.5, len(words) - 0.5)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _as_trained(row: Row) -> bool:
