@@ -3,7 +3,7 @@
 from typing import Any
 
 from hgru_vision.papers import linsley2018
-from hgru_vision.training.config import FULL_RATE_INPUTS, RunConfig, Source, Stage
+from hgru_vision.training.config import RunConfig, Source, Stage
 
 __all__ = ["boundaries"]
 
@@ -12,6 +12,11 @@ BATCH = 8
 CLIP = 5.0  # norm of the gradient
 WARM_UP = 500  # batches at most, and at most a tenth of the run
 COOL_DOWN_SHARE = 5  # the learning rate falls over a fifth of the run
+
+# A quarter of the learning rate for 15x15 kernels over 128 channels. In small trials (16 channels,
+# 2,800 crops) hGRUs whose kernels had a quarter or the whole of it were a little better than their
+# control without recurrence, one with a fifteenth a little worse (docs/boundaries.md).
+FULL_RATE_INPUTS = 7_200
 
 
 def boundaries(
@@ -32,8 +37,8 @@ def boundaries(
     of 8; the gradient clipped at a norm of 5; a learning rate that rises over the first 500 batches
     (Adam's first steps have its full size for every weight, a sixth of what those of a 15x15 kernel
     over 128 channels start with, and VGG's are trained already) and falls to 0 over the last fifth
-    of the run, so that the last batches do not move the weights as much as any; a fifteenth of that
-    rate for 15x15 kernels over 128 channels, as `curriculum` slows them; which pixels count
+    of the run, so that the last batches do not move the weights as much as any; a quarter of that
+    rate for 15x15 kernels over 128 channels (`RunConfig.full_rate_inputs`); which pixels count
     (`BoundarySettings`) and how much (`balance`).
 
     Parameters
