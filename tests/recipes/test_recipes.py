@@ -45,6 +45,14 @@ def test_a_curriculum_goes_up_to_the_length(length, lengths):
     assert run.task.preset == "matched"
 
 
+def test_a_mixed_curriculum_ends_with_all_lengths_together():
+    run = make_run("curriculum", length=14, preset="matched", mixed=True)
+    assert [source.length for source in run.stages[-1].sources] == [3, 6, 9, 14]
+    assert {source.preset for source in run.stages[-1].sources} == {"matched"}
+    assert run.task.length == 14
+    assert run.stages[:-1] == curriculum(preset="matched").stages[:-1]
+
+
 def test_a_curriculum_ends_where_a_stage_is_not_learnt():
     run = curriculum()
     assert run.stop_when_stuck
