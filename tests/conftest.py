@@ -51,6 +51,12 @@ def row():
 
 
 @pytest.fixture(scope="session")
+def result():
+    """Give a function that makes the result of a short run."""
+    return short_result
+
+
+@pytest.fixture(scope="session")
 def measured():
     """Give a function that makes rows of `hgru generalise` that nobody measured."""
     return generalisation_row
@@ -115,6 +121,28 @@ def generalisation_row(
         commit=None,
         written="2026-01-01T00:00:00+00:00",
     )
+
+
+def short_result(**changes: Any) -> Result:
+    """Make the result of a short run that nobody ran."""
+    settings: dict[str, Any] = {
+        "outcome": "finished",
+        "accuracy": 0.75,
+        "correct": 12,
+        "test_images": 16,
+        "alc": 0.6,
+        "stuck": False,
+        "curve": (),
+        "images": 64,
+        "seconds": 1.0,
+        "images_per_second": 64.0,
+        "waiting": 0.0,
+        "peak_memory": 1,
+        "parameters": 1,
+        "device": "cpu",
+        "versions": {},
+    }
+    return Result(**settings | changes)
 
 
 def ledger_row(

@@ -11,7 +11,6 @@ from hgru_vision.sweeps.ledger import LedgerRow, append, read_ledger
 from hgru_vision.training import outcome
 from hgru_vision.training.config import RunConfig, Source, Stage
 from hgru_vision.training.loop import train
-from hgru_vision.training.result import Result
 
 
 def run(length=9, shear=0.2, **changes):
@@ -20,25 +19,16 @@ def run(length=9, shear=0.2, **changes):
     return RunConfig(**settings | changes)
 
 
-def row(config, accuracy=0.75, **changes):
-    settings = {
-        "outcome": "finished",
-        "accuracy": accuracy,
-        "correct": 0 if accuracy is None else round(200 * accuracy),
-        "test_images": 200,
-        "alc": accuracy,
-        "stuck": False,
-        "curve": (),
-        "images": 64,
-        "seconds": 1.0,
-        "images_per_second": 64.0,
-        "waiting": 0.0,
-        "peak_memory": 1,
-        "parameters": 1,
-        "device": "cpu",
-        "versions": {},
-    }
-    return LedgerRow(config=config, result=Result(**settings | changes))
+@pytest.fixture
+def row(result):
+    """Give a function that makes ledger rows of a run."""
+
+    def make(config, accuracy=0.75, **changes):
+        correct = 0 if accuracy is None else round(200 * accuracy)
+        counts = {"accuracy": accuracy, "correct": correct, "test_images": 200}
+        return LedgerRow(config=config, result=result(**counts | changes))
+
+    return make
 
 
 def test_a_study_has_every_condition_with_one_seed_before_the_next():
@@ -61,10 +51,10 @@ def test_a_study_may_have_a_recipe_of_its_own():
         next(study_runs(recipe=own, images=3))
 
 
-def test_a_ledger_becomes_scores():
+def test_a_ledger_becomes_scores(row):
     pathfinder = run(stages=(Stage(sources=(Source(),), images=64),))
     rows = [row(pathfinder), row(run()), row(run(5, -0.6, seed=1), 0.5)]
-    rows.append(row(run(17), None, outcome="diverged", correct=0, test_images=0))
+    rows.append(row(run(17), None, outcome="diverged", test_images=0))
     first, second = scores_of_rows(rows)
     assert first == Score(
         observer="hgru_small",
@@ -109,14 +99,14 @@ def test_from_trained_weights_to_scores(tmp_path, monkeypatch):
     assert falls_with_spacing(scores).claim == "accuracy falls with spacing"
 
 
-def test_a_ledger_without_contours_is_refused():
+def test_a_ledger_without_contours_is_refused(row):
     pathfinder = run(stages=(Stage(sources=(Source(),), images=64),))
-    diverged = row(run(), None, outcome="diverged", correct=0, test_images=0)
+    diverged = row(run(), None, outcome="diverged", test_images=0)
     with pytest.raises(ValueError, match="the ledger has no finished run on synthetic contours"):
         scores_of_rows([row(pathfinder), diverged])
 
 
-def test_runs_of_two_studies_are_refused():
+def test_runs_of_two_studies_are_refused(row):
     longer = replace(run(5), stages=(replace(run(5).stages[0], images=96),))
     with pytest.raises(ValueError, match="runs of hgru_small differ in images, 64 and 96: they"):
         scores_of_rows([row(run()), row(longer)])

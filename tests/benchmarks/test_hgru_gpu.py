@@ -17,9 +17,13 @@ def test_the_floor_is_what_the_readme_counts():
 
 
 def test_a_wrong_result_is_named(monkeypatch):
-    monkeypatch.setattr(hgru_gpu, "_errors", lambda *a, **k: {"H2": 1e-4, "w": 0.5})
-    with pytest.raises(WrongResultError, match=r"differs from float64 by 0.5 in w"):
-        hgru_gpu.check()
+    fine = {"H2": 1e-4, "w": 1e-3, "eta": 0.05}
+    monkeypatch.setattr(hgru_gpu, "_errors", lambda *a, **k: fine)
+    hgru_gpu.check()
+    for name, error in (("w", 0.03), ("eta", 0.2), ("H2", float("nan"))):
+        monkeypatch.setattr(hgru_gpu, "_errors", lambda *a, n=name, e=error, **k: fine | {n: e})
+        with pytest.raises(WrongResultError, match=f"differs from float64 by {error} in {name}"):
+            hgru_gpu.check()
 
 
 @pytest.mark.gpu

@@ -13,32 +13,10 @@ from hgru_vision.sweeps.ledger import LedgerRow, append, read_ledger
 from hgru_vision.sweeps.local import local_launcher
 from hgru_vision.training import loop
 from hgru_vision.training.files import CHECKPOINT, CURVE, RESULT, write_json
-from hgru_vision.training.result import Result
-
-
-def result(**changes):
-    settings = {
-        "outcome": "finished",
-        "accuracy": 0.75,
-        "correct": 12,
-        "test_images": 16,
-        "alc": 0.6,
-        "stuck": False,
-        "curve": (),
-        "images": 64,
-        "seconds": 1.0,
-        "images_per_second": 64.0,
-        "waiting": 0.0,
-        "peak_memory": 1,
-        "parameters": 1,
-        "device": "cpu",
-        "versions": {},
-    }
-    return Result(**(settings | changes))
 
 
 @pytest.fixture
-def trained(monkeypatch):
+def trained(monkeypatch, result):
     """Put a function in the place of `train` that does what the run's seed asks for."""
     seen = []
 
@@ -95,7 +73,7 @@ def test_runs_go_in_order_and_each_gets_a_row(tmp_path, small_config, trained):
     assert [row.config.seed for row in read_ledger(tmp_path / "a.jsonl")] == [4, 2, 3]
 
 
-def test_what_the_ledger_has_is_not_run_again(tmp_path, small_config, trained):
+def test_what_the_ledger_has_is_not_run_again(tmp_path, small_config, trained, result):
     run([small_config(1)], tmp_path)
     outcomes = run([small_config(seed) for seed in (0, 1, 2)], tmp_path)
     assert [seed for seed, _ in trained] == [1, 0, 2]
@@ -105,7 +83,9 @@ def test_what_the_ledger_has_is_not_run_again(tmp_path, small_config, trained):
     assert len(trained) == 3
 
 
-def test_a_row_that_another_sweep_wrote_meanwhile_is_not_doubled(tmp_path, small_config, trained):
+def test_a_row_that_another_sweep_wrote_meanwhile_is_not_doubled(
+    tmp_path, small_config, trained, result
+):
     def write_first(outcome):
         append(tmp_path / "a.jsonl", LedgerRow(config=small_config(1), result=result()))
 

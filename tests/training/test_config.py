@@ -86,6 +86,7 @@ def test_shares_are_equal_unless_given():
         (lambda: run(warm_up=-1), "warm_up must be 0 or more; got -1"),
         (lambda: run(cool_down=-1), "cool_down must be 0 or more; got -1"),
         (lambda: run(stuck_after=0), "stuck_after must be 1 or more; got 0"),
+        (lambda: run(full_rate_inputs=0), "full_rate_inputs must be 1 or more; got 0"),
         (
             lambda: Source(dataset="contours", preset="matched"),
             "preset is not for dataset contours; got 'matched'",

@@ -29,6 +29,10 @@ FEEDFORWARD = ("ff_small_5", "ff_medium_5", "ff_large_5")
 FEEDFORWARD_BATCH = 256
 REPEATS = 7
 
+# Batch norm takes the scale of the state out again, so that the gradient of eta is a small
+# difference of large numbers: 0.03 was measured.
+ALLOWED = {"eta": 0.1}
+
 
 class Timing(NamedTuple):
     """Seconds of a training step and of a forward pass, and bytes at the peak of training."""
@@ -51,14 +55,11 @@ def measure() -> Iterator[Table]:
 
 def check() -> None:
     """Compare the last state and gradients of ours with those of `conv2d` in float64."""
-    errors = _errors("auto", batch=2)
-    worst = max(errors, key=lambda name: errors[name])
-    # Batch norm takes the scale of the state out again, so that the gradient of eta is a small
-    # difference of large numbers: up to 0.03.
-    if not errors[worst] < 0.1:
-        raise WrongResultError(
-            f"the hGRU on the GPU differs from float64 by {errors[worst]:.2g} in {worst}"
-        )
+    for name, error in _errors("auto", batch=2).items():
+        if not error < ALLOWED.get(name, 2e-2):
+            raise WrongResultError(
+                f"the hGRU on the GPU differs from float64 by {error:.2g} in {name}"
+            )
 
 
 def _network_table(batch: int, ceilings: tuple[float, float]) -> Table:
