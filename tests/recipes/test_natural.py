@@ -13,6 +13,7 @@ def test_boundaries_are_the_papers():
         "contour_hgru", 1e-3, "segmentation", True,
     )  # fmt: skip
     assert (run.warm_up, run.cool_down) == (500, 5_000)  # of 25,000 batches
+    assert run.full_rate_inputs == 128 * 15 * 15 / 4  # a quarter of the rate for its kernels
     assert run.task.path == "BSR" and run.task.changes == {} and run.start is None
 
 
@@ -42,5 +43,6 @@ def test_contours_go_on_from_natural_images(tmp_path):
     assert run.options == {"channels": 32} and not run.start_readout and run.target == "label"
     assert run.task.length == 5 and run.task.changes == {"shear": 0.6, "canvas": 150}
     assert make_run("contours").start_readout
+    assert run.full_rate_inputs == first.full_rate_inputs
     with pytest.raises(FileNotFoundError, match="none is neither shipped weights nor"):
         make_run("contours", start="none")

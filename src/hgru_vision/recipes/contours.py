@@ -3,6 +3,7 @@
 from typing import Any
 
 from hgru_vision.papers import linsley2018
+from hgru_vision.recipes.boundaries import FULL_RATE_INPUTS
 from hgru_vision.training.config import RunConfig, Source, Stage
 from hgru_vision.training.start import config_of
 
@@ -23,7 +24,8 @@ def contours(
     """Train on one condition, by Supp., "hGRU explains human contour detection".
 
     The readout is new: two logits an image in the place of two a pixel. The paper fine-tunes on
-    900,000 images of 150x150 pixels; how often it goes through them it does not say.
+    900,000 images of 150x150 pixels; how often it goes through them it does not say. Horizontal
+    kernels learn more slowly than the rest, as in `boundaries`.
 
     Parameters
     ----------
@@ -56,6 +58,7 @@ def contours(
         options=options or {},
         seed=seed,
         stages=(Stage(sources=(source,), images=images),),
+        full_rate_inputs=FULL_RATE_INPUTS,
         clip=5.0,
         precision="tf32",
         evaluate_every=250,
