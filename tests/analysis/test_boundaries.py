@@ -6,6 +6,7 @@ from PIL import Image
 from scipy.io import loadmat
 
 from hgru_vision.analysis.boundaries import (
+    BoundaryScore,
     Counts,
     average_precision,
     best_point,
@@ -153,7 +154,9 @@ def test_each_picture_at_its_own_threshold_beats_one_for_all():
     assert score.recall.tolist() == [0.9, 0.6] and score.precision.tolist() == [0.5, 115 / 130]
     assert score.ods.f < score.ois.f
     assert list(score.pictures) == ["easy", "hard"]
-    assert json.loads(json.dumps(score.to_json()))["curve"]["threshold"] == [0.3, 0.6]
+    stored = json.loads(json.dumps(score.to_json()))
+    assert stored["curve"]["threshold"] == [0.3, 0.6]
+    assert BoundaryScore.from_json(stored).to_json() == stored
 
 
 def test_a_data_set_is_scored_on_several_threads(scene):

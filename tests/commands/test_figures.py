@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from hgru_vision.cli import main
@@ -23,6 +25,9 @@ def test_all_figures_are_drawn_or_said_not_to_be(tmp_path, capsys, row):
     said = capsys.readouterr().out
     assert f"wrote {out}/curriculum-paper/accuracy.png" in said
     assert "generalisation: not drawn; no network was measured; `hgru generalise` does it" in said
+    assert (
+        "boundaries: not drawn; no maps were scored; `hgru eval-boundaries --json` does it" in said
+    )
     assert "alc: not drawn; no run of its networks has an ALC (last stage)" in said
     assert "beyond: not drawn" in said
 
@@ -71,3 +76,22 @@ def test_what_was_measured_of_trained_networks_is_drawn(tmp_path, capsys, measur
     assert main(["figures", "generalisation", *where]) == 0
     assert (tmp_path / "generalisation.png").stat().st_size > 10_000
     assert f"wrote {tmp_path}/generalisation.png" in capsys.readouterr().out
+
+
+def test_scores_of_boundaries_are_drawn(tmp_path, capsys):
+    folder = tmp_path / "results/boundaries"
+    folder.mkdir(parents=True)
+    point = {"threshold": 0.5, "recall": 0.7, "precision": 0.6, "f": 0.65}
+    curve = {"threshold": [0.4, 0.5], "recall": [0.8, 0.7], "precision": [0.5, 0.6]}
+    score = {"ods": point, "ois": point, "average_precision": 0.6, "curve": curve, "pictures": {}}
+    (folder / "network.json").write_text(json.dumps(score))
+    where = ["--ledger", str(tmp_path / "results"), "--out", str(tmp_path)]
+    assert main(["figures", "boundaries", *where]) == 0
+    assert (tmp_path / "boundaries.png").stat().st_size > 10_000
+    (folder / "other.json").write_text('{"ods": {}}')
+    assert main(["figures", "boundaries", *where]) == 2
+    said = capsys.readouterr().err
+    assert (
+        "other.json is no score, as hgru eval-boundaries --json writes it: KeyError('curve')"
+        in said
+    )

@@ -35,5 +35,7 @@ def test_lines_have_equal_f():
 
 
 def test_nothing_to_draw_is_refused():
-    with pytest.raises(ValueError, match="there is no score to draw"):
+    with pytest.raises(
+        ValueError, match="no maps were scored; `hgru eval-boundaries"
+    ):
         boundary_figure({})

@@ -6,11 +6,13 @@ all boundary pixels of all annotators, the share that was matched. Precision: of
 pixels, the share that was matched with any annotator. Both are ratios of sums over pictures.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -27,6 +29,7 @@ __all__ = [
     "check_map",
     "count_matches",
     "f_measure",
+    "read_scores",
     "score_boundaries",
     "spread_thresholds",
     "summarise",
@@ -134,6 +137,40 @@ class BoundaryScore:
             },
             "pictures": {name: asdict(point) for name, point in self.pictures.items()},
         }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Make a score of what `to_json` gave; what else is there is passed over."""
+        curve = value["curve"]
+        points = value["pictures"].items()
+        return cls(
+            ods=OperatingPoint(**value["ods"]),
+            ois=OperatingPoint(**value["ois"]),
+            average_precision=value["average_precision"],
+            thresholds=np.array(curve["threshold"]),
+            recall=np.array(curve["recall"]),
+            precision=np.array(curve["precision"]),
+            pictures={name: OperatingPoint(**point) for name, point in points},
+        )
+
+
+def read_scores(folder: Path) -> dict[str, BoundaryScore]:
+    """Read what `hgru eval-boundaries --json` wrote to a folder, by the files' names; best first.
+
+    Raises
+    ------
+    ValueError
+        If a file holds something else.
+    """
+    scores = {}
+    for path in sorted(folder.glob("*.json")):
+        try:
+            scores[path.stem] = BoundaryScore.from_json(json.loads(path.read_text()))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{path} is no score, as hgru eval-boundaries --json writes it: {error!r}"
+            ) from error
+    return dict(sorted(scores.items(), key=lambda each: -each[1].ods.f))
 
 
 def spread_thresholds(count: int = THRESHOLDS) -> Floats:

@@ -208,11 +208,10 @@ def _task(config: RunConfig) -> str:
 
 
 def _cells(rows: list[LedgerRow]) -> dict[tuple[Network, int], Cell]:
-    distinct = _distinguishing(rows)
-    of_model: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    alike: dict[str, dict[int, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        of_model[row.config.model].append(_flat(row.config))
-    telling = {model: _telling(flat, distinct[model]) for model, flat in of_model.items()}
+        alike[row.config.model][row.config.task.length].append(_flat(row.config))
+    telling = {model: _telling(list(by_length.values())) for model, by_length in alike.items()}
     groups: dict[tuple[Network, int], list[LedgerRow]] = defaultdict(list)
     for row in rows:
         config = row.config
@@ -225,40 +224,38 @@ def _cells(rows: list[LedgerRow]) -> dict[tuple[Network, int], Cell]:
     return {key: Cell(tuple(sorted(group, key=seeds))) for key, group in groups.items()}
 
 
-def _distinguishing(rows: list[LedgerRow]) -> dict[str, list[str]]:
-    """Find, of each model, the fields in which runs on the same length differ."""
-    seen: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        seen[row.config.model, row.config.task.length].append(_flat(row.config))
-    found: dict[str, set[str]] = defaultdict(set)
-    for (model, _), configs in seen.items():
-        for key in {key for config in configs for key in config}:
-            if len({json.dumps(config.get(key)) for config in configs}) > 1:
-                found[model].add(key)
-    return {row.config.model: sorted(found[row.config.model]) for row in rows}
+def _telling(groups: list[list[dict[str, Any]]]) -> list[str]:
+    """Choose the fewest fields that tell apart what differs among configurations of one length.
 
+    Configurations of two lengths may differ in their stages, and be the same protocol. Fields of
+    the run itself and options of its network come first, the shortest before others; fields of its
+    stages serve where those do not do. All that differ, where `MOST_NAMED` are too few.
 
-def _telling(configs: list[dict[str, Any]], keys: list[str]) -> list[str]:
-    """Choose the fewest of the fields in which configurations differ that tell all of them apart.
-
-    Fields of the run itself and options of its network come first, the shortest before others;
-    fields of its stages serve where those do not do. All of `keys` where `MOST_NAMED` are too few.
+    Parameters
+    ----------
+    groups
+        For each length the configurations of one network, as `_flat` gives them.
     """
 
     def different(chosen: Sequence[str]) -> int:
-        return len({json.dumps([config.get(key) for key in chosen]) for config in configs})
+        return sum(
+            len({json.dumps([config.get(key) for key in chosen]) for config in configs})
+            for configs in groups
+        )
 
     def length(key: str) -> int:
-        return max(len(_naming(config, [key])) for config in configs)
+        return max(len(_naming(config, [key])) for configs in groups for config in configs)
 
+    known = {key for configs in groups for config in configs for key in config}
+    keys = [key for key in known if different([key]) > len(groups)]
     ordered = sorted(keys, key=lambda key: (length(key), key))
     own = [key for key in ordered if not key.startswith("stages.")]
     sizes = range(min(len(keys), MOST_NAMED) + 1)
     candidates = chain.from_iterable(
         combinations(among, size) for among in (own, ordered) for size in sizes
     )
-    wanted = different(keys)
-    return list(next((each for each in candidates if different(each) == wanted), keys))
+    wanted = different(ordered)
+    return list(next((each for each in candidates if different(each) == wanted), sorted(keys)))
 
 
 def _naming(values: dict[str, Any], keys: list[str], most: int = 2) -> str:

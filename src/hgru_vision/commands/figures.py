@@ -1,13 +1,17 @@
 """hgru figures: the paper's figures and its claims, from a ledger."""
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
+from matplotlib.figure import Figure
 
+from hgru_vision.analysis.boundaries import read_scores
 from hgru_vision.analysis.generalisation import read_rows
 from hgru_vision.analysis.study import Study, studies
+from hgru_vision.figures.boundaries import boundary_figure
 from hgru_vision.figures.claims import claims_page
 from hgru_vision.figures.generalisation import generalisation
 from hgru_vision.figures.registry import (
@@ -20,7 +24,11 @@ from hgru_vision.figures.registry import (
 from hgru_vision.figures.style import NothingToDraw, save, save_figure
 from hgru_vision.sweeps.ledger import LedgerRow, LedgerWarning, read_ledger
 
-GENERALISATION = "generalisation"  # folder beside the ledgers
+# Figures of measurements that are no runs, each from the folder of its name beside the ledgers.
+OF_MEASUREMENTS: dict[str, Callable[[Path], Figure]] = {
+    "generalisation": lambda folder: generalisation(read_rows(folder) if folder.is_dir() else []),
+    "boundaries": lambda folder: boundary_figure(read_scores(folder)),
+}
 
 
 def figures(
@@ -41,8 +49,8 @@ def figures(
     ----------
     name
         accuracy, alc, parameters, exemplars, supplement, beyond, curves, seeds; claims (a page,
-        OUT/claims.md), generalisation (of what hgru generalise measured); or all of these. Or
-        eigenconnectivity or dynamics, of --networks.
+        OUT/claims.md), generalisation (of what hgru generalise measured), boundaries (of what
+        hgru eval-boundaries did); or all of these. Or eigenconnectivity or dynamics, of --networks.
     ledger
         File or folder that `hgru sweep` wrote.
     out
@@ -66,8 +74,8 @@ def figures(
         save(claims_page(rows).encode(), out / "claims.md")
         print(f"wrote {out / 'claims.md'}")
         drawn += 1
-    if "generalisation" in names:
-        drawn += _draw_generalisation(ledger, out / f"generalisation.{format}")
+    for each in [name for name in names if name in OF_MEASUREMENTS]:
+        drawn += _draw_measurements(each, ledger, out / f"{each}.{format}")
     of_studies = [each for each in names if each in FIGURES]
     for study in studies(rows) if of_studies else []:
         print(summary(study))
@@ -87,15 +95,15 @@ def figures(
         raise ValueError(f"{ledger} has nothing of what {' or '.join(names)} shows")
 
 
-def _draw_generalisation(ledger: Path, path: Path) -> bool:
-    """Draw what `hgru generalise` measured; say whether there was anything."""
-    folder = (ledger if ledger.is_dir() else ledger.parent) / GENERALISATION
+def _draw_measurements(name: str, ledger: Path, path: Path) -> bool:
+    """Draw what was measured beside a ledger; say whether there was anything."""
+    folder = (ledger if ledger.is_dir() else ledger.parent) / name
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LedgerWarning)  # the later of two rows counts
-            figure = generalisation(read_rows(folder) if folder.is_dir() else [])
+            figure = OF_MEASUREMENTS[name](folder)
     except NothingToDraw as nothing:
-        print(f"generalisation: not drawn; {nothing}")
+        print(f"{name}: not drawn; {nothing}")
         return False
     save_figure(figure, path)
     print(f"wrote {path}")

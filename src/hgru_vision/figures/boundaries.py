@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hgru_vision.analysis.boundaries import BoundaryScore
-from hgru_vision.figures.style import GREY, mark, new_figure, style
+from hgru_vision.figures.style import GREY, NothingToDraw, mark, new_figure, style
 
 __all__ = ["boundary_figure"]
 
@@ -27,7 +27,7 @@ def boundary_figure(scores: Mapping[str, BoundaryScore]) -> Figure:
         By the name of the predictions.
     """
     if not scores:
-        raise ValueError("there is no score to draw")
+        raise NothingToDraw("no maps were scored; `hgru eval-boundaries --json` does it")
     with style():
         figure = new_figure(0.92 * SIZE + 0.16 * len(scores), width=SIZE)  # room for the legend
         axes = figure.add_subplot()

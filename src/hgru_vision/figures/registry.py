@@ -28,8 +28,10 @@ FIGURES = {
 LEDGER_PAGES = {
     "claims": "What the paper says about recurrent networks, and what our runs say",
     "generalisation": "Trained networks on images of other kinds",
+    "boundaries": "Precision and recall of the networks for natural images",
 }
-"""What is made of all rows at once, not of one study: claims.md, and a figure of its own rows."""
+"""What is not of one study: claims.md, of all rows, and figures of what lies in a folder of their
+name beside the ledgers."""
 
 NETWORK_FIGURES = {
     "eigenconnectivity": "Supplement: patterns of the learnt horizontal connections",

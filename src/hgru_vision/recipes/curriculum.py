@@ -14,7 +14,7 @@ FIRST, NEXT, LAST = 24_000, 28_000, 320_000  # images
 PROMOTE_AT = 0.9
 COOL_DOWN = 5_000  # batches
 
-STUCK_AFTER = 24_000  # images of a stage; four networks of four left chance within 8,000
+STUCK_AFTER = 24_000  # images of a stage; five seeds of five left chance within 8,000
 
 
 def curriculum(
