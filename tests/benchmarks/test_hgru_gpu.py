@@ -17,10 +17,10 @@ def test_the_floor_is_what_the_readme_counts():
 
 
 def test_a_wrong_result_is_named(monkeypatch):
-    fine = {"H2": 1e-4, "w": 1e-3, "eta": 0.05}
+    fine = {"H2": 1e-4, "features.b1": 1e-3, "features.eta": 0.05, "readout.bias": 0.5}
     monkeypatch.setattr(hgru_gpu, "_errors", lambda *a, **k: fine)
     hgru_gpu.check()
-    for name, error in (("w", 0.03), ("eta", 0.2), ("H2", float("nan"))):
+    for name, error in (("features.b1", 0.03), ("features.eta", 0.2), ("H2", float("nan"))):
         monkeypatch.setattr(hgru_gpu, "_errors", lambda *a, n=name, e=error, **k: fine | {n: e})
         with pytest.raises(WrongResultError, match=f"differs from float64 by {error} in {name}"):
             hgru_gpu.check()
@@ -33,6 +33,7 @@ def test_it_prints_all_tables(monkeypatch):
     monkeypatch.setattr(hgru_gpu, "FEEDFORWARD", ("ff_small_1",))
     monkeypatch.setattr(hgru_gpu, "FEEDFORWARD_BATCH", 2)
     monkeypatch.setattr(hgru_gpu, "REPEATS", 1)
+    monkeypatch.setattr(hgru_gpu, "ERROR_BATCHES", (2,))
     out = io.StringIO()
     run("hgru", Console(file=out, width=160))
     for title in ("hGRU network", "hGRU layer", "large kernels", "error against float64"):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from hgru_vision import ops
-from hgru_vision.circuits import HGRU, ConvGRU, HGRUNonnegative
+from hgru_vision.circuits import HGRU, ConvGRU, HGRUBatchNorm, HGRUNonnegative
 
 pytestmark = pytest.mark.gpu
 
@@ -49,3 +49,34 @@ def test_auto_takes_the_gpu_form_and_a_trajectory_goes_step_by_step():
     assert ops.explain(x, layer.w()).backend == "gemm"
     steps = layer(x, return_trajectory=True).h2
     torch.testing.assert_close(layer(x), steps[-1], rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize(("cls", "whole"), [(HGRU, False), (HGRUBatchNorm, True), (ConvGRU, True)])
+@pytest.mark.parametrize(("backend", "error"), [("auto", 1e-2), ("gemm32", 1e-4)])
+def test_compiled_they_give_the_same(cls, whole, backend, error):
+    torch.compiler.reset()
+    layer = cls(channels=25, kernel_size=15, timesteps=3, backend=backend).cuda()
+    x = torch.rand(2, 25, 40, 37, generator=torch.Generator().manual_seed(0)).cuda()
+    results = []
+    for each in (torch.compile(layer, fullgraph=whole), layer):
+        drive = x.clone().requires_grad_()
+        with torch.backends.cudnn.flags(allow_tf32=False):  # for the gates' 1x1 convolutions
+            out = each(drive)
+            gradients = torch.autograd.grad(out.square().sum(), [drive, *layer.parameters()])
+        results.append([out.detach(), *gradients])
+    for got, expected in zip(*results, strict=True):
+        assert (got - expected).norm() <= error * expected.norm()
+
+
+def test_a_compiler_keeps_the_gpu_form_as_one_operation():
+    torch.compiler.reset()
+    targets = []
+
+    def see(graph, inputs):
+        targets.extend(str(node.target) for node in graph.graph.nodes)
+        return graph.forward
+
+    layer = HGRUBatchNorm(timesteps=2).cuda()
+    x = torch.rand(1, 25, 60, 60, device="cuda")
+    torch.compile(layer, backend=see, fullgraph=True)(x)
+    assert sum("hgru_vision" in target and "convolve" in target for target in targets) == 4

@@ -35,7 +35,5 @@ def test_lines_have_equal_f():
 
 
 def test_nothing_to_draw_is_refused():
-    with pytest.raises(
-        ValueError, match="no maps were scored; `hgru eval-boundaries"
-    ):
+    with pytest.raises(ValueError, match="no maps were scored; `hgru eval-boundaries"):
         boundary_figure({})

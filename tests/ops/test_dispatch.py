@@ -3,8 +3,10 @@ import sys
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from hgru_vision import ops
+from hgru_vision.ops import dispatch
 from hgru_vision.ops.reference import DirectKernel
 from hgru_vision.ops.spectral import FourierKernel, MatrixKernel
 
@@ -60,8 +62,47 @@ def test_what_the_gpu_forms_lack_is_said(monkeypatch):
     assert double.reasons["gemm32"] == (
         "x is torch.float64; the GPU forms compute in float16 or float32"
     )
-    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    assert "opaque to both" in ops.explain(x, weight).reasons["gemm"]
+    monkeypatch.setattr("torch.compiler._is_exporting_flag", True)
+    assert ops.explain(x, weight).reasons["gemm"] == (
+        "an exporter or torch.func is tracing; the GPU forms are opaque to both"
+    )
+
+
+class Chooser(torch.nn.Module):
+    """Computes what tells the choice: the negative for "gemm", the size for "matmul"."""
+
+    def forward(self, x):
+        ways = {"gemm": torch.neg, "matmul": torch.abs}
+        return ways[dispatch._choose(x, PAPER[1].shape, "auto")](x)
+
+
+@pytest.fixture
+def pretended(monkeypatch):
+    """Give what stands for images on a GPU to whatever traces."""
+    monkeypatch.setattr(dispatch, "has_triton", lambda: True)
+    torch.compiler.reset()
+    with FakeTensorMode():
+        yield torch.empty(PAPER[0].shape, device="cuda")
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_an_exporter_does_not_get_the_gpu_forms(pretended, strict):
+    program = torch.export.export(Chooser(), (pretended,), strict=strict)
+    assert torch.ops.aten.abs.default in {node.target for node in program.graph.nodes}
+
+
+@pytest.mark.parametrize(
+    ("function", "taken"), [(Chooser(), torch.neg), (torch.vmap(Chooser()), torch.abs)]
+)
+def test_a_compiler_gets_the_gpu_forms_but_not_within_torch_func(pretended, function, taken):
+    targets = set()
+
+    def see(graph, inputs):
+        targets.update(node.target for node in graph.graph.nodes)
+        return graph
+
+    torch.compile(function, backend=see, fullgraph=True)(pretended)
+    assert targets & {torch.neg, torch.abs} == {taken}
 
 
 @pytest.mark.parametrize("backend", ["gemm", "gemm32"])

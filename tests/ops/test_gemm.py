@@ -1,6 +1,11 @@
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F
+
+from hgru_vision.circuits import ConvGRU, HGRUBatchNorm
+from hgru_vision.ops import dispatch
 
 CASES = [
     (1, 1, 1, 1, 1, 1),
@@ -86,6 +91,93 @@ def test_second_derivatives_are_refused(gpu_forms):
     (first,) = torch.autograd.grad(kernel(x).square().sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         first.sum().backward()
+
+
+def test_autocast_rounds_the_image_and_nothing_else(gpu_forms):
+    x, weight, _ = case_tensors(CASES[1], gpu_forms.device)
+    expected = F.conv2d(x.bfloat16().double(), weight.double(), padding=1)
+    with torch.autocast(x.device.type, torch.bfloat16):
+        kernel = gpu_forms.gemm.GemmKernel.prepare(weight, x, torch.float32)
+        exact, rounded = kernel(x.bfloat16().float()), kernel(x.bfloat16())
+    assert relative(exact, expected) < 2e-6
+    assert rounded.dtype == torch.bfloat16
+    assert relative(rounded, expected) < 1e-2
+
+
+@pytest.mark.parametrize(
+    ("kind", "steps", "backend", "error"),
+    [(ConvGRU, 2, "gemm32", 5e-6), (HGRUBatchNorm, 1, "gemm", 1e-2)],
+)
+def test_a_compiled_circuit_is_the_circuit(gpu_forms, monkeypatch, kind, steps, backend, error):
+    torch.compiler.reset()
+    monkeypatch.setattr(dispatch, "_gpu_form_lacks", lambda x: None)
+    layer = kind(2, 3, steps, backend=backend).to(gpu_forms.device)
+    exact = copy.deepcopy(layer).double()
+    exact.backend = "reference"
+    x = torch.randn(2, 2, 4, 3, generator=torch.Generator().manual_seed(0)).to(gpu_forms.device)
+    outcomes = []
+    for run, parameters, dtype in [
+        (torch.compile(layer, backend="aot_eager", fullgraph=True), layer.parameters(), x.dtype),
+        (exact, exact.parameters(), torch.float64),
+    ]:
+        drive = x.to(dtype).requires_grad_()
+        with torch.backends.cudnn.flags(allow_tf32=False):  # for the gates' 1x1 convolutions
+            out = run(drive)
+            outcomes.append([out, *torch.autograd.grad(out.square().sum(), [drive, *parameters])])
+    for got, expected in zip(*outcomes, strict=True):
+        assert (got.double() - expected).norm() <= error * expected.norm()
+
+
+def compiled_convolution(gpu_forms, x, weight):
+    torch.compiler.reset()
+
+    def convolve(x, weight):
+        return gpu_forms.gemm.GemmKernel.prepare(weight, x, torch.float32)(x)
+
+    return torch.compile(convolve, backend="aot_eager", fullgraph=True)(x, weight)
+
+
+def test_compiled_only_what_is_asked_for_is_differentiated(gpu_forms, monkeypatch):
+    x, weight, _ = case_tensors(CASES[0], gpu_forms.device)
+    with monkeypatch.context() as patch:
+        patch.delattr(gpu_forms.gemm, "mix_gradient")
+        compiled_convolution(gpu_forms, x.requires_grad_(), weight).sum().backward()
+    assert x.grad is not None
+    convolve, adjoint = gpu_forms.gemm._convolve, []
+    monkeypatch.setattr(
+        gpu_forms.gemm,
+        "_convolve",
+        lambda *given, **way: adjoint.append(way) or convolve(*given, **way),
+    )
+    compiled_convolution(gpu_forms, x.detach(), weight.requires_grad_()).sum().backward()
+    assert weight.grad is not None
+    assert adjoint == [{}]
+
+
+def test_compiled_second_derivatives_are_refused(gpu_forms):
+    x, weight, _ = case_tensors(CASES[0], gpu_forms.device)
+    out = compiled_convolution(gpu_forms, x.requires_grad_(), weight)
+    (first,) = torch.autograd.grad(out.square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="does not currently support double backward"):
+        first.sum().backward()
+
+
+def test_what_compilers_see_is_declared_truly(gpu_forms):
+    gemm = gpu_forms.gemm
+    x, weight, gradient = case_tensors((2, 3, 5, 4, 3, 3), gpu_forms.device)
+    kernel = gemm.GemmKernel.prepare(weight, x, torch.float16)
+    multiplier, stored, domain = kernel.multiplier.requires_grad_(), kernel.stored, kernel.domain
+    padded = F.pad(weight, (0, 0, 0, 0, 0, 0, 0, 3)).requires_grad_()
+    torch.library.opcheck(gemm._multiplier, (padded, domain))
+    torch.library.opcheck(gemm._multiplier_backward, (multiplier.detach(), domain, 3))
+    given = x.requires_grad_(), multiplier, stored, domain, 5
+    for check in ("test_autograd_registration", "test_aot_dispatch_dynamic"):
+        torch.library.opcheck(gemm._convolve_op, given, test_utils=check)
+    with torch.no_grad():
+        _, *kept = gemm._convolve_op(*given)
+    for wanted in [(True, True), (False, True)]:
+        back = gradient, *kept, stored, domain, *wanted
+        torch.library.opcheck(gemm._convolve_backward_op, back, test_utils="test_faketensor")
 
 
 @pytest.mark.gpu

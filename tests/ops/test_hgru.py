@@ -95,6 +95,39 @@ def test_a_result_too_large_for_float16_saturates(gpu_forms):
     assert all(math.isfinite(each) for each in found)
 
 
+def test_a_state_has_fifteen_bits_of_each_pixels_largest_channel(gpu_forms, poisoned):
+    image = torch.randn(2, 8, 3, 5, generator=torch.Generator().manual_seed(0))
+    image *= 10.0 ** torch.arange(-25, 5).view(2, 1, 3, 5)
+    image[1, :, 2, 4] = torch.tensor([1, -1, 0.5, 2**-16, 1 - 2**-20, -0.75, 0, 2**-15])
+    image[0, :, 0, 0], image[0, 3, 0, 1], image[0, 4, 1, 2] = 0, float("nan"), float("-inf")
+    layer = HGRU(8, 3, 1).to(gpu_forms.device)
+    names = gpu_forms.hgru.Parameters._fields[1:]
+    parameters = gpu_forms.hgru.Parameters(layer.w(), *(getattr(layer, n) for n in names))
+    with torch.no_grad():
+        made = gpu_forms.hgru._Layer(image.shape, parameters, torch.float16, gpu_forms.device)
+    numbers, exponents = made.keep(image.to(gpu_forms.device))
+    got = (numbers.cpu().double() - 2**15) * 2.0 ** (exponents.cpu()[..., None].double() - 15)
+    assert (got[:, 5:] == 0).all()  # beyond the image
+    got, marked = (each[:, :5].movedim((0, 1), (-2, -1)) for each in (got, exponents.cpu() == 127))
+    finite = image.isfinite().all(1)
+    assert (marked == ~finite).all()
+    got, image = got.movedim(1, -1)[finite], image.movedim(1, -1)[finite].double()
+    assert ((got - image).abs() <= image.abs().amax(1, keepdim=True) * 2**-15).all()
+
+
+def test_a_number_that_is_not_finite_stays_in_its_image(gpu_forms, poisoned):
+    layer, x, state, _ = layer_and_tensors(gpu_forms.device)
+    names = gpu_forms.hgru.Parameters._fields[1:]
+    parameters = gpu_forms.hgru.Parameters(layer.w(), *(getattr(layer, n) for n in names))
+    broken = x.clone()
+    broken[0, 1, 2, 1] = float("nan")
+    for drive, first in ((broken, state), (x, broken)):
+        with torch.no_grad():
+            out = gpu_forms.hgru.run(drive, first, parameters, 2, torch.float16)
+        assert out[0].isnan().any()
+        assert out[1].isfinite().all()
+
+
 def test_one_step_from_zero(gpu_forms, poisoned):
     layer, x, _, gradient = layer_and_tensors(gpu_forms.device, timesteps=1, size=(1, 1, 1))
     found = errors(gpu_forms, layer, x, None, gradient, steps=1, storage=torch.float32)
@@ -109,6 +142,24 @@ def test_a_second_way_back_is_refused(gpu_forms):
     out.backward(gradient, retain_graph=True)
     with pytest.raises(RuntimeError, match="can run only once; for more, run the forward pass"):
         out.backward(gradient)
+
+
+# Torch's own compiler looks for it where a graph ends.
+def test_a_compiler_leaves_it_as_it_is(gpu_forms):
+    torch.compiler.reset()
+    layer, x, _, gradient = layer_and_tensors(gpu_forms.device, timesteps=1, size=(1, 1, 1))
+    names = gpu_forms.hgru.Parameters._fields[1:]
+
+    def network(x, state):
+        parameters = gpu_forms.hgru.Parameters(layer.w(), *(getattr(layer, n) for n in names))
+        return gpu_forms.hgru.run(2 * x, state, parameters, 1, torch.float32).sigmoid()
+
+    compiled = torch.compile(network, backend="aot_eager")
+    expected, got = (outcomes(run, layer, x, None, gradient) for run in (network, compiled))
+    assert all(torch.equal(a, b) for a, b in zip(got, expected, strict=True))
+    whole = torch.compile(network, backend="aot_eager", fullgraph=True)
+    with pytest.raises(RuntimeError, match=r"are not traced, so that fullgraph=True is not for"):
+        whole(x, None)
 
 
 @pytest.mark.gpu

@@ -41,9 +41,6 @@ def _to_cpu(value):
     return value.cpu() if isinstance(value, torch.Tensor) else value
 
 
-# Torch's own compiler defines methods in a way that torch 2.11 has deprecated.
-@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores:UserWarning")
 @pytest.mark.parametrize("compile", [False, True])
 def test_a_recorded_step_is_the_step(tiny, built, group, compile):
     losses = {}

@@ -157,7 +157,7 @@ def multiplier(weight: Tensor, domain: Circle) -> Tensor:
     k_out, k_in, size, _ = weight.shape
     waves_x, _, waves_y = _kernel_waves(domain, size, weight.dtype, weight.device)
     kernel = weight.permute(3, 2, 1, 0).reshape(size, -1)  # (dx, (dy, K_in, K_out))
-    with _exact_products():
+    with _exact_products(weight.device):
         half = (waves_x @ kernel).view(2, domain.columns, size, k_in * k_out)  # Re and Im first
         half = half.permute(2, 0, 1, 3).reshape(2 * size, -1)  # ((dy, 2), (fx, K_in, K_out))
         return (waves_y @ half).view(domain.rows, 2, domain.columns, k_in, k_out)
@@ -172,7 +172,7 @@ def multiplier_gradient(gradient: Tensor, domain: Circle, size: int) -> Tensor:
     """
     *_, k_in, k_out = gradient.shape
     _, mirrored_x, waves_y = _kernel_waves(domain, size, gradient.dtype, gradient.device)
-    with _exact_products():
+    with _exact_products(gradient.device):
         half = waves_y.T @ gradient.reshape(2 * domain.rows, -1)  # ((dy, 2), (fx, K_in, K_out))
         half = half.view(size, 2, domain.columns, k_in * k_out).permute(1, 2, 0, 3)
         kernel = mirrored_x.T @ half.reshape(2 * domain.columns, -1)  # (dx, (dy, K_in, K_out))
@@ -199,7 +199,7 @@ class Multiplier(torch.autograd.Function):
 
 
 @contextmanager
-def _exact_products() -> Iterator[None]:
+def _exact_products(device: torch.device) -> Iterator[None]:
     """Multiply float32 as float32: an error in a multiplier would be in every image alike."""
     # This switch, and not `torch.set_float32_matmul_precision`, which sets others along: torch
     # refuses to tell its precision after someone else has put back one of them.
@@ -207,7 +207,8 @@ def _exact_products() -> Iterator[None]:
     before = matmul.fp32_precision
     matmul.fp32_precision = "ieee"
     try:
-        yield
+        with torch.autocast(device.type, enabled=False):
+            yield
     finally:
         matmul.fp32_precision = before
 

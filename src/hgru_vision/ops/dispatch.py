@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.util import find_spec
 from typing import Literal, get_args
 
@@ -86,9 +85,9 @@ def horizontal_conv(x: Tensor, weight: Tensor, backend: Backend = "auto") -> Ten
         Kernels, square and of odd size S.
     backend
         "reference" (direct), "fft", "matmul" (the Fourier transform as matrix products: for
-        compilers and exporters), "gemm" and "gemm32" (the same for GPUs, with kernels of our own,
-        stored in float16 or float32; differentiable once), or "auto". `explain` tells what "auto"
-        takes.
+        exporters, and for compilers on a CPU), "gemm" and "gemm32" (the same for GPUs, with kernels
+        of our own, stored in float16 or float32; differentiable once), or "auto". `explain` tells
+        what "auto" takes.
 
     Returns
     -------
@@ -149,7 +148,7 @@ def explain(x: Tensor, weight: Tensor, backend: Backend = "auto") -> Choice:
     """Say which way `prepare` takes for images like `x`, and why not the others.
 
     A pure function of shapes, dtype and device, of the backend asked for, of whether Triton is
-    there, and of whether a compiler or torch.func is tracing.
+    there, and of whether a compiler, an exporter or torch.func is tracing.
 
     Examples
     --------
@@ -185,6 +184,7 @@ def explain(x: Tensor, weight: Tensor, backend: Backend = "auto") -> Choice:
 
 
 _WAYS: tuple[Backend, ...] = get_args(Backend)[1:]
+_TRITON = find_spec("triton") is not None  # found once: a compiler does not trace the search
 
 
 def storage_at_once(
@@ -217,17 +217,19 @@ def _gpu_form_lacks(x: Tensor) -> str | None:
         return f"x is on the {x.device.type}; the GPU forms need CUDA"
     if x.dtype not in (torch.float32, torch.float16, torch.bfloat16):
         return f"x is {x.dtype}; the GPU forms compute in float16 or float32"
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
-        return "a compiler or torch.func is tracing; the GPU forms are opaque to both"
+    # The flag, and not `torch.compiler.is_exporting()`: torch.compile of torch 2.11 takes that for
+    # True wherever it traces (pytorch issue 176347).
+    exporting = torch.compiler._is_exporting_flag
+    if exporting or torch._C._are_functorch_transforms_active():
+        return "an exporter or torch.func is tracing; the GPU forms are opaque to both"
     if not has_triton():
         return "Triton is not installed"
     return None
 
 
-@lru_cache(maxsize=1)
 def has_triton() -> bool:
     """Say whether kernels of our own can be compiled here."""
-    return find_spec("triton") is not None
+    return _TRITON
 
 
 def _operations(x: Tensor, shape: Sequence[int], *, on_gpu: bool) -> tuple[int, int]:

@@ -7,7 +7,8 @@ step, each convolution's result, and the spectra of what was convolved; H1 and t
 computed again.
 
 The gradient for the kernel is summed in the frequency domain over all 2 T uses and transformed
-once. Storage is float16 or float32; sums are float32.
+once. Storage is float16 (drive and H2: integers of 16 bits with an exponent for each pixel) or
+float32; sums are float32.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from hgru_vision.ops.mix_kernels import (
     mix_gradient,
     pitch_of,
     precision,
-    to_planes,
     unit_of,
 )
 
@@ -60,6 +60,11 @@ class Parameters(NamedTuple):
     eta: Tensor  # (T,)
 
 
+# What the way back uses up, and in which order, is no business of a compiler.
+@torch.compiler.disable(
+    reason="the hGRU's steps in one piece are not traced, so that fullgraph=True is not for them; "
+    'leave it out, or take the steps one by one: return_trajectory=True or backend="matmul"'
+)
 def run(
     x: Tensor, state: Tensor | None, parameters: Parameters, steps: int, storage: torch.dtype
 ) -> Tensor:
@@ -83,6 +88,17 @@ def run(
     x, state, output : (B, K, H, W)
     """
     return _Recurrence.apply(x, state, steps, storage, *parameters)
+
+
+class _State(NamedTuple):
+    """The drive or H2, one image a channel, as `hgru_kernels` stores them.
+
+    `numbers` are float32, or uint16 (2^15 stands for 0) of which each pixel has an exponent in
+    `exponents`, int8; those of float32 are not used.
+    """
+
+    numbers: Tensor  # (y, x, B, K)
+    exponents: Tensor  # (y, x, B)
 
 
 class _Layer:
@@ -120,6 +136,28 @@ class _Layer:
         size = self.size if count is None else (count, *self.size)
         return torch.empty(size, dtype=self.storage, device=self.device)
 
+    def state(self) -> _State:
+        """Make room for the drive or for H2."""
+        dtype = torch.uint16 if self.storage == torch.float16 else torch.float32
+        numbers = torch.empty(self.size, dtype=dtype, device=self.device)
+        return _State(numbers, torch.empty(self.size[:3], dtype=torch.int8, device=self.device))
+
+    def zero_state(self) -> _State:
+        """Give an H2 of zeros."""
+        numbers, exponents = self.state()
+        zero = 2**15 if numbers.dtype == torch.uint16 else 0
+        return _State(numbers.fill_(zero), exponents.fill_(0))
+
+    def keep(self, image: Tensor) -> _State:
+        """Store images (B, K, H, W) as a state."""
+        state, domain = self.state(), self.domain
+        grid = (domain.height * triton.cdiv(domain.stored_width, 32), self.batch)
+        pixel.keep[grid](
+            image, *state, self.batch, self.channels, domain.width, domain.stored_width,
+            *image.stride(), PITCH=self.pitch, CHANNELS=self.wide, PIXELS=32,
+        )  # fmt: skip
+        return state
+
     def spectra(self, count: int) -> Tensor:
         """Make room for spectra."""
         size = (count, self.domain.rows, 2, self.domain.columns, self.batch, self.pitch)
@@ -132,18 +170,18 @@ class _Layer:
         mixed = mix(spectrum, self.kernel, self._mixed, adjoint=adjoint, saturate=True)
         return dft.synthesise(mixed, self.domain, out=out, half=self._half)
 
-    def gate(self, h2: Tensor, out: Tensor) -> None:
+    def gate(self, h2: _State, out: Tensor) -> None:
         """Launch Eq. 3 and the product in Eq. 4."""
         pixel.gate[(self.parts,)](
-            h2, self.u1, self.constants, out, self.rows, **self._blocks(), PRECISION=self.exact
+            *h2, self.u1, self.constants, out, self.rows, **self._blocks(), PRECISION=self.exact
         )
 
     def inhibit(
-        self, drive: Tensor, c1: Tensor, h2: Tensor, h1: Tensor, g2: Tensor | None = None
+        self, drive: _State, c1: Tensor, h2: _State, h1: Tensor, g2: Tensor | None = None
     ) -> None:
         """Launch Eq. 5; with `g2`, Eq. 6 as well."""
         pixel.inhibit[(self.parts,)](
-            drive, c1, h2, self.u2, self.constants, h1, h1 if g2 is None else g2, self.rows,
+            *drive, c1, *h2, self.u2, self.constants, h1, h1 if g2 is None else g2, self.rows,
             **self._blocks(), GATE=g2 is not None, PRECISION=self.exact,
         )  # fmt: skip
 
@@ -151,15 +189,16 @@ class _Layer:
         self,
         c2: Tensor,
         h1: Tensor,
-        h2: Tensor,
+        h2: _State,
         t: int,
-        out: Tensor,
+        out: _State | Tensor,
         gated: Tensor,
-        last: bool,
     ) -> None:
-        """Launch Eqs. 6, 8 and 9, and Eq. 3 of the next step; the last H2 is (B, H, W, K)."""
+        """Launch Eqs. 6, 8 and 9, and Eq. 3 of the next step; or make the last H2, (B, H, W, K)."""
+        last = isinstance(out, Tensor)
+        new = _State(out, out) if isinstance(out, Tensor) else out
         pixel.excite[(self.parts,)](
-            c2, h1, h2, self.u1, self.u2, self.constants, self.eta(t), out, gated, self.rows,
+            c2, h1, *h2, self.u1, self.u2, self.constants, self.eta(t), *new, gated, self.rows,
             *self.image, **self._blocks(), LAST=last, PRECISION=self.exact,
         )  # fmt: skip
 
@@ -193,8 +232,8 @@ class _Kept(NamedTuple):
     """What the way back needs of the way there."""
 
     layer: _Layer
-    drive: Tensor
-    first: list[tuple[Tensor, Tensor] | None]  # H2 before each step, and C1; None if both are zero
+    drive: _State
+    first: list[tuple[_State, Tensor] | None]  # H2 before each step, and C1; None if both are zero
     second: Tensor  # C2 of each step
     spectra: Tensor  # of what was convolved
     skipped: int  # uses that were not convolved: the first, if the state began at zero
@@ -208,18 +247,20 @@ class _Recurrence(torch.autograd.Function):
         layer = _Layer(x.shape, Parameters(*given), storage, x.device)
         keep = any(ctx.needs_input_grad)
         skipped = int(state is None)
-        drive = to_planes(x, layer.planes())
-        h2 = layer.planes().zero_() if state is None else to_planes(state, layer.planes())
-        first: list[tuple[Tensor, Tensor] | None] = []
+        drive = layer.keep(x)
+        h2 = layer.zero_state() if state is None else layer.keep(state)
+        first: list[tuple[_State, Tensor] | None] = []
         second = layer.planes(steps if keep else 1)
         spectra = layer.spectra(2 * steps - skipped if keep else 1)
         gated, h1 = layer.planes(), layer.planes()
-        if state is not None:
+        if state is None:
+            gated.zero_()
+        else:
             layer.gate(h2, gated)
         out = x.new_empty(len(x), *x.shape[2:], x.shape[1])
         for t in range(steps):
-            from_zero, last = 2 * t < skipped, t + 1 == steps
-            c1, c2 = h2, second[t if keep else 0]  # zero convolves to zero
+            from_zero = 2 * t < skipped
+            c1, c2 = gated, second[t if keep else 0]  # zero convolves to zero
             if not from_zero:
                 spectrum = spectra[2 * t - skipped if keep else 0]
                 c1 = layer.convolve(gated, spectrum, layer.planes(), adjoint=False)
@@ -227,9 +268,12 @@ class _Recurrence(torch.autograd.Function):
             layer.convolve(h1, spectra[2 * t + 1 - skipped if keep else 0], c2, adjoint=False)
             if keep:
                 first.append(None if from_zero else (h2, c1))
-            new = out if last else layer.planes()
-            layer.excite(c2, h1, h2, t, new, gated, last)
-            h2 = new
+            if t + 1 == steps:
+                layer.excite(c2, h1, h2, t, out, gated)
+            else:
+                new = layer.state()
+                layer.excite(c2, h1, h2, t, new, gated)
+                h2 = new
         if keep:
             ctx.save_for_backward(*given)  # so that torch notices a change in place
             ctx.like = torch.empty_like(x, device="meta")
@@ -285,7 +329,7 @@ class _WayBack:
         kept, layer, units = self.kept, self.layer, self.units[t:]
         dh2, dc, h1, g2 = self.dh2, self.dc, self.h1, self.g2
         c2 = kept.second[t]
-        h2, c1 = kept.first.pop() or (torch.zeros_like(dh2),) * 2
+        h2, c1 = kept.first.pop() or (layer.zero_state(), torch.zeros_like(dh2))
         last = t + 1 == self.steps
         given = self.gradient if last else dh2
         blocks = {**layer._blocks(), "PRECISION": layer.exact}
@@ -294,21 +338,21 @@ class _WayBack:
         layer.inhibit(kept.drive, c1, h2, h1, g2=g2)
         # C2[t] has served then: the gradient of H1 takes its place, and that of the drive in turn.
         pixel.excite_backward[(self.programs,)](
-            given, h1, g2, c2, h2, self.u2_t, layer.constants, layer.eta(t), self.largest,
+            given, h1, g2, c2, *h2, self.u2_t, layer.constants, layer.eta(t), self.largest,
             layer.room, units[1:], units, dc, c2, self.constants, self.u2, self.eta[t],
             layer.rows, triton.cdiv(layer.rows, few["ROWS"]), *layer.image, **few, LAST=last,
             PROGRAMS=_PROGRAMS, num_warps=min(8, max(1, layer.wide**2 // 1024)),
         )  # fmt: skip
         self._convolve(2 * t + 1)
         pixel.inhibit_backward[(self.programs,)](
-            c2, dc, h1, c1, h2, layer.constants, units,
+            c2, dc, h1, c1, *h2, layer.constants, units,
             dc, c2, self.constants, *parts, **layer._blocks(),
         )  # fmt: skip
         if 2 * t < kept.skipped:
             return
         self._convolve(2 * t)
         pixel.gate_backward[(self.programs,)](
-            dc, h2, given, g2, c2, c1, layer.u1, self.u1_t, layer.constants, layer.eta(t),
+            dc, *h2, given, g2, c2, c1, layer.u1, self.u1_t, layer.constants, layer.eta(t),
             units[1:], units, dh2, self.largest, self.constants, self.u1, *parts, *layer.image,
             **blocks, LAST=last,
         )  # fmt: skip

@@ -4,6 +4,11 @@ A pixel of an image is a row of K channels, all rows lie one after the other, an
 product of rows with a K x K matrix. Letters and equation numbers are those of `circuits/hgru.py`.
 H1 and G2 are not kept for the way back: `inhibit` makes them again, step by step.
 
+Drive and H2 go through all steps, and what is cut off of them is carried along; nothing but these
+kernels reads them. So they are not stored in float16 like the rest but, in as many bytes, as
+integers with an exponent for each pixel (`load_state`, `store_state`): 15 bits of the pixel's
+largest channel instead of 11 of each.
+
 Constants are one table, (`CONSTANTS`, K): b1, b2, alpha, mu, kappa, beta, omega. Gradients of the
 parameters are summed by each program on its own, in a place of its own, and added up outside: the
 result does not depend on which program ran first.
@@ -15,11 +20,58 @@ import triton
 import triton.language as tl
 
 __all__ = ["CONSTANTS", "excite", "excite_backward", "gate", "gate_backward", "inhibit",
-           "inhibit_backward"]  # fmt: skip
+           "inhibit_backward", "keep", "load_state", "store_state"]  # fmt: skip
 
 CONSTANTS = ("b1", "b2", "alpha", "mu", "kappa", "beta", "omega")
 
 
+# Exponents of rows of integers: those of finite numbers, and one for a row that has others.
+_LEAST: tl.constexpr = tl.constexpr(-100)
+_MOST: tl.constexpr = tl.constexpr(126)
+_BROKEN: tl.constexpr = tl.constexpr(127)
+# An integer from -2^15 on and this one, as a float32, have it in the last 16 bits of their sum, and
+# nothing of it in the others. Conversions would share the slow unit with exp and rsqrt.
+_BIAS: tl.constexpr = tl.constexpr(2.0**23 + 2.0**15)
+_BIAS_BITS: tl.constexpr = tl.constexpr(0x4B000000)  # its first 16 bits
+
+
+@triton.jit
+def _power_of_two(exponent):
+    return ((exponent + 127) << 23).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def load_state(numbers, exponents, r, at, there, inside):
+    """Read rows of a state or of the drive; one with a NaN or an infinity is all NaN."""
+    if numbers.dtype.element_ty == tl.uint16:
+        whole = tl.load(numbers + at, inside, 0x8000)  # which stands for 0
+        exponent = tl.load(exponents + r, there, 0).to(tl.int32)
+        unit = tl.where(exponent == _BROKEN, float("nan"), _power_of_two(exponent - 15))
+        biased = (whole.to(tl.uint32) | _BIAS_BITS).to(tl.float32, bitcast=True)
+        value = biased * unit[:, None] - (unit * _BIAS)[:, None]
+    else:
+        value = tl.load(numbers + at, inside, 0.0)
+    return value
+
+
+@triton.jit
+def store_state(numbers, exponents, r, at, there, inside, value):
+    """Write rows of a state or of the drive: integers below 2^15, and the power of two above."""
+    if numbers.dtype.element_ty == tl.uint16:
+        # Of the bits without the sign, those of a NaN are the largest.
+        size = tl.max(value.to(tl.int32, bitcast=True) & 0x7FFFFFFF, 1)
+        exponent = (size >> 23) - 126  # all are below its power of two
+        broken = exponent > _MOST
+        exponent = tl.minimum(tl.maximum(exponent, _LEAST), _MOST)
+        scaled = tl.minimum(value * _power_of_two(15 - exponent)[:, None], 32767.0)
+        biased = (scaled + _BIAS).to(tl.int32, bitcast=True)
+        tl.store(numbers + at, biased.to(tl.uint16), inside)
+        tl.store(exponents + r, tl.where(broken, _BROKEN, exponent).to(tl.int8), there)
+    else:
+        tl.store(numbers + at, value.to(numbers.dtype.element_ty), inside)
+
+
+# exp2 is an instruction, and exp is five: it looks after results that are too small for float32.
 @triton.jit
 def _inverse(a):
     # Of 1 or more. A division looks after numbers of any size: with it `excite` took 5 % longer.
@@ -29,15 +81,16 @@ def _inverse(a):
 
 @triton.jit
 def _sigmoid(a):
-    return _inverse(1 + tl.exp(-a))
+    return _inverse(1 + tl.exp2(a * -1.4426950408889634))  # -1 / log 2
 
 
 @triton.jit
 def _tanh(a):
     # exp of a negative number: no overflow, and odd to the last bit.
-    e = tl.exp(-2 * tl.abs(a))
-    size = (1 - e) * _inverse(1 + e)
-    return tl.where(a < 0, -size, size)
+    e = tl.exp2(tl.abs(a) * -2.8853900817779268)  # -2 / log 2
+    size = ((1 - e) * _inverse(1 + e)).to(tl.int32, bitcast=True)
+    sign = a.to(tl.int32, bitcast=True) & -0x80000000
+    return (size | sign).to(tl.float32, bitcast=True)
 
 
 @triton.jit
@@ -53,8 +106,9 @@ def _matrix(u, k, CHANNELS: tl.constexpr):
 @triton.jit
 def _in_image(r, k, batch, stored, height, width, channels):
     # Where rows of (y, x, B) are in images (B, H, W, K), and which of them are pixels.
-    b, x, y = r % batch, (r // batch) % stored, r // (batch * stored)
-    at = ((b * height + y) * width + x)[:, None] * channels + k[None, :]
+    row = r.to(tl.int32)  # long divisions are slow
+    b, x, y = row % batch, (row // batch) % stored, row // (batch * stored)
+    at = ((b * height + y) * width + x).to(tl.int64)[:, None] * channels + k[None, :]
     return at, ((x < width) & (y < height))[:, None] & (k < channels)[None, :]
 
 
@@ -71,8 +125,28 @@ def _add(sums, k, value):
 
 
 @triton.jit
+def keep(
+    image, numbers, exponents,
+    batch, channels, width, stored, step_b, step_k, step_y, step_x,
+    PITCH: tl.constexpr, CHANNELS: tl.constexpr, PIXELS: tl.constexpr,
+):  # fmt: skip
+    """Store images (B, K, H, W) of any strides as a state; zeros beyond image and channels."""
+    parts = tl.cdiv(stored, PIXELS)
+    y = (tl.program_id(0) // parts).to(tl.int64)
+    x = (tl.program_id(0) % parts) * PIXELS + tl.arange(0, PIXELS)
+    b = tl.program_id(1).to(tl.int64)
+    k = tl.arange(0, CHANNELS)
+    source = image + b * step_b + y * step_y + k[:, None] * step_k + x[None, :] * step_x
+    value = tl.load(source, (k < channels)[:, None] & (x < width)[None, :], 0.0).to(tl.float32)
+    r = (y * stored + x) * batch + b
+    at = r[:, None] * PITCH + k[None, :]
+    inside = (x < stored)[:, None] & (k < PITCH)[None, :]
+    store_state(numbers, exponents, r, at, x < stored, inside, tl.trans(value))
+
+
+@triton.jit
 def gate(
-    h2_in, u1, table, u_out, rows,
+    h2_in, h2_exponents, u1, table, u_out, rows,
     PITCH: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Gate the first state: Eq. 3 and the product in Eq. 4."""
@@ -80,9 +154,9 @@ def gate(
     r = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     at = r[:, None] * PITCH + k[None, :]
     inside = (r < rows)[:, None] & (k < PITCH)[None, :]
-    h2 = tl.load(h2_in + at, inside, 0.0)
+    h2 = load_state(h2_in, h2_exponents, r, at, r < rows, inside)
     g1 = _sigmoid(
-        tl.dot(h2, _matrix(u1, k, CHANNELS), input_precision=PRECISION)
+        tl.dot(h2.to(u1.dtype.element_ty), _matrix(u1, k, CHANNELS), input_precision=PRECISION)
         + _constant(table, 0, k, CHANNELS)
     )  # Eq. 3
     tl.store(u_out + at, (g1 * h2).to(u_out.dtype.element_ty), inside)
@@ -90,7 +164,7 @@ def gate(
 
 @triton.jit
 def inhibit(
-    x_in, c1_in, h2_in, u2, table, h1_out, g2_out, rows,
+    x_in, x_exponents, c1_in, h2_in, h2_exponents, u2, table, h1_out, g2_out, rows,
     PITCH: tl.constexpr, GATE: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -99,11 +173,14 @@ def inhibit(
     r = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     at = r[:, None] * PITCH + k[None, :]
     inside = (r < rows)[:, None] & (k < PITCH)[None, :]
-    x = tl.load(x_in + at, inside, 0.0).to(tl.float32)
+    x = load_state(x_in, x_exponents, r, at, r < rows, inside)
     c1 = tl.load(c1_in + at, inside, 0.0).to(tl.float32)
-    h2 = tl.load(h2_in + at, inside, 0.0).to(tl.float32)
+    h2 = load_state(h2_in, h2_exponents, r, at, r < rows, inside)
     alpha, mu = _constant(table, 2, k, CHANNELS), _constant(table, 3, k, CHANNELS)
-    h1 = _tanh(x - c1 * (alpha * h2 + mu)).to(h1_out.dtype.element_ty)  # Eq. 5
+    h1 = _tanh(x - c1 * (alpha * h2 + mu))  # Eq. 5
+    if GATE:  # a barrier: without it Triton makes all of this twice, once for each use of H1
+        h1 = tl.where(inside, h1, 0.0)
+    h1 = h1.to(h1_out.dtype.element_ty)
     tl.store(h1_out + at, h1, inside)
     if GATE:
         g2 = _sigmoid(
@@ -115,7 +192,7 @@ def inhibit(
 
 @triton.jit
 def excite(
-    c2_in, h1_in, h2_in, u1, u2, table, eta_in, h2_out, u_out, rows,
+    c2_in, h1_in, h2_in, h2_exponents, u1, u2, table, eta_in, h2_out, out_exponents, u_out, rows,
     batch, stored, height, width, channels,
     PITCH: tl.constexpr, LAST: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
     PRECISION: tl.constexpr,
@@ -130,7 +207,7 @@ def excite(
     inside = (r < rows)[:, None] & (k < PITCH)[None, :]
     h1_stored = tl.load(h1_in + at, inside, 0.0)
     c2 = tl.load(c2_in + at, inside, 0.0).to(tl.float32)
-    h2 = tl.load(h2_in + at, inside, 0.0).to(tl.float32)
+    h2 = load_state(h2_in, h2_exponents, r, at, r < rows, inside)
     kappa, beta = _constant(table, 4, k, CHANNELS), _constant(table, 5, k, CHANNELS)
     omega, eta = _constant(table, 6, k, CHANNELS), tl.load(eta_in)
     g2 = _sigmoid(
@@ -139,14 +216,14 @@ def excite(
     )  # Eq. 6
     h1 = h1_stored.to(tl.float32)
     candidate = _tanh(kappa * h1 + beta * c2 + omega * h1 * c2)  # Eq. 8
-    h2 = (eta * (h2 * (1 - g2) + candidate * g2)).to(h2_out.dtype.element_ty)  # Eq. 9
+    h2 = eta * (h2 * (1 - g2) + candidate * g2)  # Eq. 9
     if LAST:
         at, inside = _in_image(r, k, batch, stored, height, width, channels)
-        tl.store(h2_out + at, h2, inside)
+        tl.store(h2_out + at, h2.to(h2_out.dtype.element_ty), inside)
     else:
-        tl.store(h2_out + at, h2, inside)
+        store_state(h2_out, out_exponents, r, at, r < rows, inside, h2)
         g1 = _sigmoid(
-            tl.dot(h2, _matrix(u1, k, CHANNELS), input_precision=PRECISION)
+            tl.dot(h2.to(u1.dtype.element_ty), _matrix(u1, k, CHANNELS), input_precision=PRECISION)
             + _constant(table, 0, k, CHANNELS)
         )  # Eq. 3
         tl.store(u_out + at, (g1 * h2).to(u_out.dtype.element_ty), inside)
@@ -154,7 +231,7 @@ def excite(
 
 @triton.jit
 def excite_backward(
-    dh2_in, h1_in, g2_in, c2_in, h2_in, u2_t, table, eta_in, largest, room, unit_in,
+    dh2_in, h1_in, g2_in, c2_in, h2_in, h2_exponents, u2_t, table, eta_in, largest, room, unit_in,
     unit_out, dc2_out, dh1_out, constant_sums, matrix_sums, eta_sums,
     rows, parts, batch, stored, height, width, channels,
     PITCH: tl.constexpr, LAST: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
@@ -195,7 +272,7 @@ def excite_backward(
         h1_stored = tl.load(h1_in + at, inside, 0.0)
         g2 = tl.load(g2_in + at, inside, 0.0).to(tl.float32)
         c2 = tl.load(c2_in + at, inside, 0.0).to(tl.float32)
-        h2 = tl.load(h2_in + at, inside, 0.0).to(tl.float32)
+        h2 = load_state(h2_in, h2_exponents, r, at, r < rows, inside)
         h1 = h1_stored.to(tl.float32)
         candidate = _tanh(kappa * h1 + beta * c2 + omega * h1 * c2)  # Eq. 8
         deta += dh2 * (h2 * (1 - g2) + candidate * g2)
@@ -224,7 +301,7 @@ def excite_backward(
 
 @triton.jit
 def inhibit_backward(
-    dh1_in, dh1_conv_in, h1_in, c1_in, h2_in, table, unit_in,
+    dh1_in, dh1_conv_in, h1_in, c1_in, h2_in, h2_exponents, table, unit_in,
     dc1_out, dx_out, constant_sums, rows, parts,
     PITCH: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
 ):  # fmt: skip
@@ -243,7 +320,7 @@ def inhibit_backward(
         dh1 += tl.load(dh1_conv_in + at, inside, 0.0).to(tl.float32)
         h1 = tl.load(h1_in + at, inside, 0.0).to(tl.float32)
         c1 = tl.load(c1_in + at, inside, 0.0).to(tl.float32)
-        h2 = tl.load(h2_in + at, inside, 0.0).to(tl.float32)
+        h2 = load_state(h2_in, h2_exponents, r, at, r < rows, inside)
         dz = dh1 * (1 - h1 * h1)
         dalpha -= dz * c1 * h2
         dmu -= dz * c1
@@ -257,8 +334,8 @@ def inhibit_backward(
 
 @triton.jit
 def gate_backward(
-    du_in, h2_in, dh2_in, g2_in, dx_in, c1_in, u1, u1_t, table, eta_in, unit_in, unit_out,
-    dh2_out, largest, constant_sums, matrix_sums,
+    du_in, h2_in, h2_exponents, dh2_in, g2_in, dx_in, c1_in, u1, u1_t, table, eta_in,
+    unit_in, unit_out, dh2_out, largest, constant_sums, matrix_sums,
     rows, parts, batch, stored, height, width, channels,
     PITCH: tl.constexpr, LAST: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
     PRECISION: tl.constexpr,
@@ -283,16 +360,17 @@ def gate_backward(
         at = r[:, None] * PITCH + k[None, :]
         inside = (r < rows)[:, None] & (k < PITCH)[None, :]
         du = tl.load(du_in + at, inside, 0.0).to(tl.float32)
-        h2_stored = tl.load(h2_in + at, inside, 0.0)
+        h2 = load_state(h2_in, h2_exponents, r, at, r < rows, inside)
+        h2_rounded = tl.where(inside, h2, 0.0).to(matrix.dtype)  # a barrier, as in `inhibit`
         dh2 = _gradient(dh2_in, at, inside, r, k, batch, stored, height, width, channels, LAST)
         g2 = tl.load(g2_in + at, inside, 0.0).to(tl.float32)
         dx = tl.load(dx_in + at, inside, 0.0).to(tl.float32)
         c1 = tl.load(c1_in + at, inside, 0.0).to(tl.float32)
-        g1 = _sigmoid(tl.dot(h2_stored, matrix, input_precision=PRECISION) + b1)  # Eq. 3
-        dgate = du * h2_stored.to(tl.float32) * g1 * (1 - g1)
+        g1 = _sigmoid(tl.dot(h2_rounded, matrix, input_precision=PRECISION) + b1)  # Eq. 3
+        dgate = du * h2 * g1 * (1 - g1)
         db1 += dgate
-        dgate = dgate.to(h2_stored.dtype)
-        du1 = tl.dot(tl.trans(h2_stored), dgate, du1, input_precision=PRECISION)
+        dgate = dgate.to(matrix.dtype)
+        du1 = tl.dot(tl.trans(h2_rounded), dgate, du1, input_precision=PRECISION)
         dh2 = kept * dh2 * (1 - g2) - dx * c1 * alpha + du * g1
         dh2 += tl.dot(dgate, matrix_t, input_precision=PRECISION)
         most = tl.maximum(most, tl.abs(dh2))

@@ -1,0 +1,95 @@
+"""Compile every kernel for a Hopper GPU, on a machine that need not have one.
+
+Runs the code that launches them on tensors of the CPU and compiles, in the place of each launch,
+the kernel with the arguments it was given. Prints registers, bytes on the stack (spilled) and
+instructions of each: ``python tests/ops/compile_kernels.py``. Not to be imported: Triton decides at
+its import whether kernels are compiled or interpreted.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+os.environ["TRITON_INTERPRET"] = "0"
+
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from triton.runtime.jit import JITFunction
+
+HOPPER = GPUTarget("cuda", 90, 32)
+TYPES = {
+    torch.float16: "fp16",
+    torch.float32: "fp32",
+    torch.uint16: "u16",
+    torch.int8: "i8",
+}
+compiled = set()
+
+
+def compile_launch(kernel, *args, grid, warmup, num_warps=4, **keywords):
+    """Take the place of `JITFunction.run`."""
+    given = dict(zip(kernel.arg_names, args, strict=False)) | keywords
+    signature, constants, hints = {}, {}, {}
+    for place, parameter in enumerate(kernel.params):
+        value = given.pop(parameter.name)
+        if isinstance(value, torch.Tensor):
+            signature[parameter.name] = f"*{TYPES[value.dtype]}"
+            hints[(place,)] = [["tt.divisibility", 16]]
+        elif parameter.is_constexpr or value == 1:
+            signature[parameter.name] = "constexpr"
+            constants[(place,)] = value
+        else:
+            signature[parameter.name] = "i32"
+            if value % 16 == 0:
+                hints[(place,)] = [["tt.divisibility", 16]]
+    if given:
+        raise TypeError(f"{kernel.__name__} takes no {', '.join(given)}")
+    case = kernel.__name__, *signature.items(), *constants.items(), num_warps
+    if case in compiled:
+        return
+    compiled.add(case)
+    source = ASTSource(kernel, signature, constants, hints)
+    made = triton.compile(source, target=HOPPER, options={"num_warps": num_warps})
+    storage = "float16" if "*fp16" in signature.values() else "float32"
+    print(f"{kernel.__name__:24} {storage} {usage(made.asm['cubin'])}", flush=True)
+
+
+def usage(cubin):
+    """Say what a kernel takes, by NVIDIA's own program, which comes with Triton."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        command = [triton.knobs.nvidia.cuobjdump.path, "-res-usage", "-sass", file.name]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    registers, stack = re.search(r"REG:(\d+) STACK:(\d+)", said).groups()
+    instructions = len(re.findall(r"^\s+/\*[0-9a-f]{4,}\*/", said, re.M))
+    return f"{registers:>3} registers {stack:>3} bytes {instructions:>5} instructions"
+
+
+def launch_all(channels, storage):
+    """Go there and back through everything that has kernels."""
+    from hgru_vision.circuits import HGRU
+    from hgru_vision.ops.gemm import GemmKernel
+    from hgru_vision.ops.hgru import Parameters, run
+    from hgru_vision.ops.map_kernels import TwoMaps
+
+    layer = HGRU(channels, kernel_size=3, timesteps=2)
+    names = Parameters._fields[1:]
+    x = torch.rand(2, channels, 8, 8)
+    for state in (None, x.clone().requires_grad_()):
+        parameters = Parameters(layer.w(), *(getattr(layer, name) for name in names))
+        run(x.requires_grad_(), state, parameters, 2, storage).sum().backward()
+    GemmKernel.prepare(layer.w(), x, storage)(x).sum().backward()
+    features = torch.rand(2, 8, 8, channels).movedim(3, 1).requires_grad_()
+    TwoMaps.apply(features, torch.rand(2, channels)).sum().backward()
+
+
+if __name__ == "__main__":
+    JITFunction.run = compile_launch
+    for width in map(int, sys.argv[1:] or ["25"]):
+        for dtype in (torch.float16, torch.float32):
+            launch_all(width, dtype)

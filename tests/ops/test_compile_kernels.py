@@ -1,0 +1,28 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def compile_all(*channels):
+    """The names of the kernels that were compiled for Hopper."""
+    pytest.importorskip("triton")
+    script = Path(__file__).with_name("compile_kernels.py")
+    done = subprocess.run([sys.executable, script, *channels], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return {line.split()[0] for line in done.stdout.splitlines()}
+
+
+def test_every_kernel_compiles_for_a_gpu():
+    # What runs in the interpreter need not compile; no GPU is needed to see that it does.
+    from hgru_vision.ops import hgru_kernels, map_kernels, mix_kernels
+
+    named = {each for each in dir(mix_kernels) + dir(map_kernels) if each.endswith("_kernel")}
+    helpers = {"CONSTANTS", "load_state", "store_state"}
+    assert compile_all("8") == named | set(hgru_kernels.__all__) - helpers
+
+
+@pytest.mark.slow
+def test_every_kernel_compiles_at_other_widths():
+    compile_all("1", "25", "128")
