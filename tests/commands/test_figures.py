@@ -95,3 +95,14 @@ def test_scores_of_boundaries_are_drawn(tmp_path, capsys):
         "other.json is no score, as hgru eval-boundaries --json writes it: KeyError('curve')"
         in said
     )
+
+
+def test_the_contour_study_is_drawn_and_judged(tmp_path, capsys, row):
+    for length in (5, 9):
+        append(tmp_path / "contours.jsonl", row("contour_hgru", length, dataset="contours"))
+    where = ["--ledger", str(tmp_path), "--out", str(tmp_path)]
+    assert main(["figures", "contours", *where]) == 0
+    assert (tmp_path / "contours.png").stat().st_size > 10_000
+    assert "Does it behave as people do?" in capsys.readouterr().out
+    assert main(["figures", "seeds", *where]) == 2
+    assert "has nothing of what seeds shows" in capsys.readouterr().err

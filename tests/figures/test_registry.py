@@ -23,21 +23,15 @@ def test_pixels_have_no_place_beside_a_chance_of_one_half(row):
     assert draw("exemplars", study).axes
 
 
-def test_other_tasks_have_curves_and_seeds(row):
-    (study,) = studies([row("hgru", 9, dataset="contours")])
-    assert study.name == "synthetic recipe, contours"
+@pytest.mark.parametrize(
+    "other",
+    [{"dataset": "contours"}, {"dataset": "bsds500", "path": "BSR", "target": "segmentation"}],
+)
+def test_other_tasks_have_figures_of_their_own(row, other):
+    (study,) = studies([row("contour_hgru", **other)])
+    assert study.name.startswith(f"synthetic recipe, {other['dataset']}")
     for name in FIGURES:
-        if name in ("curves", "seeds"):
-            assert draw(name, study).axes
-        else:
-            with pytest.raises(NothingToDraw, match="its runs are on no Pathfinder"):
-                draw(name, study)
-
-
-def test_an_area_under_a_curve_has_no_place_among_accuracies(row):
-    (study,) = studies([row("contour_hgru", dataset="bsds500", path="BSR", target="segmentation")])
-    for name in FIGURES:
-        with pytest.raises(NothingToDraw, match="its runs are judged by a pixel AUC"):
+        with pytest.raises(NothingToDraw, match="its runs are on no Pathfinder"):
             draw(name, study)
 
 

@@ -2,18 +2,23 @@
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 from matplotlib.figure import Figure
+from rich.console import Console
 
 from hgru_vision.analysis.boundaries import read_scores
 from hgru_vision.analysis.generalisation import read_rows
+from hgru_vision.analysis.psychophysics_findings import findings_table
+from hgru_vision.analysis.psychophysics_study import scores_of_rows
 from hgru_vision.analysis.study import Study, studies
 from hgru_vision.figures.boundaries import boundary_figure
 from hgru_vision.figures.claims import claims_page
 from hgru_vision.figures.generalisation import generalisation
+from hgru_vision.figures.psychophysics_study import contour_study_figure
 from hgru_vision.figures.registry import (
     FIGURES,
     LEDGER_PAGES,
@@ -49,8 +54,9 @@ def figures(
     ----------
     name
         accuracy, alc, parameters, exemplars, supplement, beyond, curves, seeds; claims (a page,
-        OUT/claims.md), generalisation (of what hgru generalise measured), boundaries (of what
-        hgru eval-boundaries did); or all of these. Or eigenconnectivity or dynamics, of --networks.
+        OUT/claims.md), contours (of hgru sweep contours), generalisation (of what hgru generalise
+        measured), boundaries (of what hgru eval-boundaries did); or all of these. Or
+        eigenconnectivity or dynamics, of --networks.
     ledger
         File or folder that `hgru sweep` wrote.
     out
@@ -74,10 +80,15 @@ def figures(
         save(claims_page(rows).encode(), out / "claims.md")
         print(f"wrote {out / 'claims.md'}")
         drawn += 1
+    folder = ledger if ledger.is_dir() else ledger.parent
     for each in [name for name in names if name in OF_MEASUREMENTS]:
-        drawn += _draw_measurements(each, ledger, out / f"{each}.{format}")
+        drawn += _draw(each, partial(OF_MEASUREMENTS[each], folder / each), out, format)
+    if "contours" in names:
+        drawn += _draw("contours", partial(_contours, rows), out, format)
     of_studies = [each for each in names if each in FIGURES]
     for study in studies(rows) if of_studies else []:
+        if not study.pathfinder:
+            continue  # the pages above are for these
         print(summary(study))
         for each in of_studies:
             path = out / study.folder / f"{each}.{format}"
@@ -95,19 +106,30 @@ def figures(
         raise ValueError(f"{ledger} has nothing of what {' or '.join(names)} shows")
 
 
-def _draw_measurements(name: str, ledger: Path, path: Path) -> bool:
-    """Draw what was measured beside a ledger; say whether there was anything."""
-    folder = (ledger if ledger.is_dir() else ledger.parent) / name
+def _draw(name: str, make: Callable[[], Figure], out: Path, format: str) -> bool:
+    """Draw what is not of one study; say whether there was anything."""
+    path = out / f"{name}.{format}"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LedgerWarning)  # the later of two rows counts
-            figure = OF_MEASUREMENTS[name](folder)
+            figure = make()
     except NothingToDraw as nothing:
         print(f"{name}: not drawn; {nothing}")
         return False
     save_figure(figure, path)
     print(f"wrote {path}")
     return True
+
+
+def _contours(rows: list[LedgerRow]) -> Figure:
+    """Draw the contour study, and say what it has found."""
+    rows = [row for row in rows if row.config.task.dataset == "contours"]
+    if not rows:
+        raise NothingToDraw("no network was trained on contours; `hgru sweep contours` does it")
+    scores = scores_of_rows(rows)
+    figure = contour_study_figure(scores)
+    Console().print(findings_table(scores))
+    return figure
 
 
 def read_told(ledger: Path) -> list[LedgerRow]:

@@ -28,10 +28,10 @@ FIGURES = {
 LEDGER_PAGES = {
     "claims": "What the paper says about recurrent networks, and what our runs say",
     "generalisation": "Trained networks on images of other kinds",
+    "contours": "Accuracy on synthetic contours against their spacing, as people are tested",
     "boundaries": "Precision and recall of the networks for natural images",
 }
-"""What is not of one study: claims.md, of all rows, and figures of what lies in a folder of their
-name beside the ledgers."""
+"""What is not of one study: of all rows, or of what lies in a folder of its name beside them."""
 
 NETWORK_FIGURES = {
     "eigenconnectivity": "Supplement: patterns of the learnt horizontal connections",
@@ -41,7 +41,6 @@ NETWORK_FIGURES = {
 `hgru_vision.commands` has `measure`, which takes a network, and `draw`, which takes all."""
 
 _WITHOUT_CHANCE = ("exemplars",)  # all others have a line at 50 %
-_OF_ANY_TASK = ("curves", "seeds")  # all others are about Pathfinder and its lengths
 
 
 def check_name(name: str) -> str:
@@ -64,9 +63,7 @@ def draw(name: str, study: Study) -> Figure:
     """
     from hgru_vision.figures.style import NothingToDraw
 
-    if study.boundaries:
-        raise NothingToDraw("its runs are judged by a pixel AUC")
-    if not study.pathfinder and check_name(name) not in _OF_ANY_TASK:
+    if not study.pathfinder:
         raise NothingToDraw("its runs are on no Pathfinder")
     if study.segmentation and check_name(name) not in _WITHOUT_CHANCE:
         raise NothingToDraw("its runs are judged by pixels, for which chance is not 50 %")

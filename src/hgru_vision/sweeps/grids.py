@@ -1,19 +1,33 @@
 """Grids that have a name. What comes first is run first."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import product as combinations
 
+from hgru_vision.analysis.psychophysics_study import study_runs
 from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.papers.linsley2018 import PATH_LENGTHS, RUNS
 from hgru_vision.recipes.quick import SMALL
 from hgru_vision.sweeps.grid import Grid, product
 from hgru_vision.training.config import RunConfig, Stage
 
-__all__ = ["GRIDS", "MAIN", "curriculum", "networks", "paper", "paper14", "recurrent", "tiny"]
+__all__ = [
+    "GRIDS",
+    "MAIN",
+    "contours",
+    "curriculum",
+    "networks",
+    "paper",
+    "paper14",
+    "recurrent",
+    "tiny",
+]
 
 FEW_SEEDS = range(3)  # of runs that take hours
 MAIN = ("hgru", "hgru_6", "hgru_4", "hgru_no_linear", "hgru_no_quadratic", "gru")
 """The recurrent networks of Fig. 2."""
+
+CONTOUR_IMAGES, CONTOUR_TEST_IMAGES = 8_000, 2_000  # of each condition; the paper trains on 900,000
 
 
 def recurrent() -> Iterator[RunConfig]:
@@ -56,6 +70,12 @@ def curriculum() -> Iterator[RunConfig]:
     return product("curriculum", seeds=range(RUNS))
 
 
+def contours() -> Iterator[RunConfig]:
+    """Train the network for natural images further on each of 28 conditions of the contours."""
+    for run in study_runs(start="contour_hgru.bsds500", images=CONTOUR_IMAGES):
+        yield replace(run, test_images=CONTOUR_TEST_IMAGES)
+
+
 def tiny() -> Iterator[RunConfig]:
     """Give twelve runs of seconds, to try a sweep with; too short to learn much."""
     return product(_tiny, models=("hgru", "gru"), seeds=range(6))
@@ -79,5 +99,6 @@ def _tiny(*, model: str, seed: int) -> RunConfig:
 
 
 GRIDS: dict[str, Grid] = {
-    grid.__name__: grid for grid in (tiny, recurrent, networks, paper, paper14, curriculum)
+    grid.__name__: grid
+    for grid in (tiny, recurrent, networks, paper, paper14, curriculum, contours)
 }
