@@ -5,6 +5,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+collect_ignore = ["compile_kernels.py"]  # a program of its own; doctests would import it
+
 
 @pytest.fixture(scope="session")
 def gpu_forms():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib import colormaps
@@ -73,14 +73,15 @@ def _network(block: SubFigure, title: str, found: Sequence[Unfolding]) -> None:
     for number, image in enumerate(found):
         steps = np.arange(1, len(image.maps) + 1)
         line = ("-", "--", ":")[number % 3]
-        probability.plot(steps, image.probability, f"ko{line}", label=ANSWERS[image.label])
-        change.plot(steps[1:], image.change, f"ko{line}")
+        probability.plot(steps, image.probability, f"ko{line}")
+        # The legend of both is here.
+        change.plot(steps[1:], image.change, f"ko{line}", label=ANSWERS[image.label])
     probability.set(ylim=(-0.03, 1.03), yticks=[0, 0.5, 1])
     probability.axhline(0.5, color=GREY, linewidth=0.6, zorder=1)
     _finish(probability, "P(connected)")
     change.set(xlim=probability.get_xlim())
-    _finish(change, "change from the step before")
-    change.set_ylim(bottom=0)
+    _finish(change, "change from the step before", legend="upper center")
+    change.set_ylim(0, 1.5 * change.get_ylim()[1])  # room for the legend
 
 
 def _maps(block: SubFigure, found: Sequence[Unfolding]) -> None:
@@ -124,7 +125,7 @@ def _paths(axes: Axes, image: Unfolding) -> None:
     _finish(axes, f"activity on paths, {ANSWERS[image.label]}")
 
 
-def _finish(axes: Axes, title: str) -> None:
+def _finish(axes: Axes, title: str, legend: Literal["best", "upper center"] = "best") -> None:
     axes.set_title(title, **TITLE)
     axes.set_xlabel("step", fontsize=7)
     axes.tick_params(labelsize=6.5)
@@ -133,4 +134,4 @@ def _finish(axes: Axes, title: str) -> None:
     for line in axes.lines:
         line.set(markersize=2.5, linewidth=1)
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(loc="best", fontsize=6, handlelength=2.2)  # dashes show
+        axes.legend(loc=legend, fontsize=6, handlelength=2.2)  # dashes show

@@ -274,18 +274,20 @@ def excite_backward(
         c2 = tl.load(c2_in + at, inside, 0.0).to(tl.float32)
         h2 = load_state(h2_in, h2_exponents, r, at, r < rows, inside)
         h1 = h1_stored.to(tl.float32)
-        candidate = _tanh(kappa * h1 + beta * c2 + omega * h1 * c2)  # Eq. 8
-        deta += dh2 * (h2 * (1 - g2) + candidate * g2)
+        slope = kappa + omega * c2
+        candidate = _tanh(h1 * slope + beta * c2)  # Eq. 8
+        change = g2 * (candidate - h2)  # Eq. 9
+        deta += dh2 * (h2 + change)
         dh2 = eta * dh2
         dz = dh2 * g2 * (1 - candidate * candidate)
-        dgate = dh2 * (candidate - h2) * g2 * (1 - g2)
+        dgate = dh2 * change * (1 - g2)
         dkappa += dz * h1
         dbeta += dz * c2
         domega += dz * h1 * c2
         db2 += dgate
         dgate = dgate.to(h1_stored.dtype)
         du2 = tl.dot(tl.trans(h1_stored), dgate, du2, input_precision=PRECISION)
-        dh1 = dz * (kappa + omega * c2) + tl.dot(dgate, matrix_t, input_precision=PRECISION)
+        dh1 = dz * slope + tl.dot(dgate, matrix_t, input_precision=PRECISION)
         dc2 = dz * (beta + omega * h1)
         tl.store(dc2_out + at, dc2.to(dc2_out.dtype.element_ty), inside)
         tl.store(dh1_out + at, dh1.to(dh1_out.dtype.element_ty), inside)
