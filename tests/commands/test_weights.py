@@ -82,3 +82,9 @@ def test_a_long_curve_is_averaged_to_its_width():
     ]
     drawn = sparkline(points, width=8)
     assert drawn == "▁▂▃▄▅▆▇█"
+
+
+def test_boundaries_have_an_area_and_no_accuracy(capsys):
+    assert main(["weights", "show", "contour_hgru.bsds500"]) == 0
+    said = capsys.readouterr().out
+    assert "Pixel AUC of held-out crops" in said and "pixel AUC 0.921" in said

@@ -45,6 +45,12 @@ def test_a_curriculum_goes_up_to_the_length(length, lengths):
     assert run.task.preset == "matched"
 
 
+def test_the_last_stage_of_a_curriculum_has_as_many_images_as_are_asked_for():
+    usual, longer = make_run("curriculum"), make_run("curriculum", images=960_000)
+    assert longer.stages[-1].images == 960_000
+    assert longer.stages[:-1] == usual.stages[:-1]
+
+
 def test_a_mixed_curriculum_ends_with_all_lengths_together():
     run = make_run("curriculum", length=14, preset="matched", mixed=True)
     assert [source.length for source in run.stages[-1].sources] == [3, 6, 9, 14]

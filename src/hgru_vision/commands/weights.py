@@ -70,7 +70,10 @@ def show(
     for key, value in _facts(known).items():
         facts.add_row(key, value)
     console.print(facts)
-    curve = Table(title="Accuracy on held-out images", title_justify="left", box=None)
+    measure = (
+        "Pixel AUC of held-out crops" if known.config.boundaries else "Accuracy on held-out images"
+    )
+    curve = Table(title=measure, title_justify="left", box=None)
     for column in ("stage", "images", "first", "best", "last"):
         curve.add_column(column, justify="right" if column != "stage" else "left", no_wrap=True)
     curve.add_column("from 50 % to 100 %", no_wrap=True)

@@ -22,6 +22,7 @@ def curriculum(
     model: str = "hgru",
     preset: str = "paper",
     length: int = linsley2018.PATH_LENGTHS[-1],
+    images: int = LAST,
     mixed: bool = False,
     seed: int = 0,
 ) -> RunConfig:
@@ -35,6 +36,8 @@ def curriculum(
     ----------
     model, preset, length, seed
         Network, Pathfinder, paddles in a path, and the seed of the network's starting values.
+    images
+        Of the last stage, which has no promotion.
     mixed
         Train on all these lengths together in the last stage: a network trained on one length in
         the end knows that length alone (docs/reproduce). It is judged on the longest.
@@ -56,7 +59,7 @@ def curriculum(
     ]
     together = lengths if mixed else [length]
     sources = tuple(Source(preset=preset, length=each) for each in together)
-    last = Stage(sources=sources, images=LAST)
+    last = Stage(sources=sources, images=images)
     return RunConfig(
         recipe="curriculum",
         model=model,
