@@ -7,8 +7,8 @@ step, each convolution's result, and the spectra of what was convolved; H1 and t
 computed again.
 
 The gradient for the kernel is summed in the frequency domain over all 2 T uses and transformed
-once. Storage is float16 (drive and H2: integers of 16 bits with an exponent for each pixel) or
-float32; sums are float32.
+once. Storage is float16 (drive, H2 and its gradient: integers of 16 bits with an exponent for each
+pixel) or float32; sums are float32.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def run(
 
 
 class _State(NamedTuple):
-    """The drive or H2, one image a channel, as `hgru_kernels` stores them.
+    """The drive, H2 or its gradient, one image a channel, as `hgru_kernels` stores them.
 
     `numbers` are float32, or uint16 (2^15 stands for 0) of which each pixel has an exponent in
     `exponents`, int8; those of float32 are not used.
@@ -317,7 +317,11 @@ class _WayBack:
         self.units[-1:].fill_(1)
         self.largest = self._zeros(_PROGRAMS)
         self.largest[:1] = unit_of(gradient)
-        self.gradient, self.dh2 = gradient.movedim(1, 3).contiguous(), layer.planes()
+        gradient = gradient.movedim(1, 3).contiguous()
+        self.last = _State(gradient, gradient)  # as plain numbers, (B, H, W, K)
+        self.dh2 = layer.state()
+        # Of the first state, if there was one: as plain numbers, to be handed out.
+        self.first = None if kept.skipped else layer.planes()
         self.dc, self.h1, self.g2 = layer.planes(), layer.planes(), layer.planes()
         self.u1_t, self.u2_t = layer.u1.T.contiguous(), layer.u2.T.contiguous()
         self.stack = min(len(kept.spectra), max(2, _IMAGES_A_SUM // layer.batch))
@@ -327,18 +331,18 @@ class _WayBack:
     def step(self, t: int) -> None:
         """Go back from H2[t + 1] to H2[t]."""
         kept, layer, units = self.kept, self.layer, self.units[t:]
-        dh2, dc, h1, g2 = self.dh2, self.dc, self.h1, self.g2
+        dc, h1, g2 = self.dc, self.h1, self.g2
         c2 = kept.second[t]
-        h2, c1 = kept.first.pop() or (layer.zero_state(), torch.zeros_like(dh2))
+        h2, c1 = kept.first.pop() or (layer.zero_state(), torch.zeros_like(dc))
         last = t + 1 == self.steps
-        given = self.gradient if last else dh2
+        given = self.last if last else self.dh2
         blocks = {**layer._blocks(), "PRECISION": layer.exact}
         few = {**blocks, "ROWS": max(16, layer.block_rows // 4)}  # many sums take many registers
         parts = layer.rows, layer.parts
         layer.inhibit(kept.drive, c1, h2, h1, g2=g2)
         # C2[t] has served then: the gradient of H1 takes its place, and that of the drive in turn.
         pixel.excite_backward[(self.programs,)](
-            given, h1, g2, c2, *h2, self.u2_t, layer.constants, layer.eta(t), self.largest,
+            *given, h1, g2, c2, *h2, self.u2_t, layer.constants, layer.eta(t), self.largest,
             layer.room, units[1:], units, dc, c2, self.constants, self.u2, self.eta[t],
             layer.rows, triton.cdiv(layer.rows, few["ROWS"]), *layer.image, **few, LAST=last,
             PROGRAMS=_PROGRAMS, num_warps=min(8, max(1, layer.wide**2 // 1024)),
@@ -351,9 +355,10 @@ class _WayBack:
         if 2 * t < kept.skipped:
             return
         self._convolve(2 * t)
+        new = self.dh2 if t or self.first is None else _State(self.first, self.first)
         pixel.gate_backward[(self.programs,)](
-            dc, *h2, given, g2, c2, c1, layer.u1, self.u1_t, layer.constants, layer.eta(t),
-            units[1:], units, dh2, self.largest, self.constants, self.u1, *parts, *layer.image,
+            dc, *h2, *given, g2, c2, c1, layer.u1, self.u1_t, layer.constants, layer.eta(t),
+            units[1:], units, *new, self.largest, self.constants, self.u1, *parts, *layer.image,
             **blocks, LAST=last,
         )  # fmt: skip
 
@@ -364,7 +369,7 @@ class _WayBack:
             out = torch.empty_like(like, device=planes.device)
             return from_planes(planes, self.units, out)
 
-        to_state = None if self.kept.skipped else collect(self.dh2.unsqueeze(0))
+        to_state = None if self.first is None else collect(self.first.unsqueeze(0))
         return collect(self.kept.second), to_state
 
     def parameters(self, eta: Tensor) -> Parameters:

@@ -4,10 +4,10 @@ A pixel of an image is a row of K channels, all rows lie one after the other, an
 product of rows with a K x K matrix. Letters and equation numbers are those of `circuits/hgru.py`.
 H1 and G2 are not kept for the way back: `inhibit` makes them again, step by step.
 
-Drive and H2 go through all steps, and what is cut off of them is carried along; nothing but these
-kernels reads them. So they are not stored in float16 like the rest but, in as many bytes, as
-integers with an exponent for each pixel (`load_state`, `store_state`): 15 bits of the pixel's
-largest channel instead of 11 of each.
+Drive, H2 and its gradient go through all steps, and what is cut off of them is carried along;
+nothing but these kernels reads them. So they are not stored in float16 like the rest but, in as
+many bytes, as integers with an exponent for each pixel (`load_state`, `store_state`): 15 bits of
+the pixel's largest channel instead of 11 of each.
 
 Constants are one table, (`CONSTANTS`, K): b1, b2, alpha, mu, kappa, beta, omega. Gradients of the
 parameters are summed by each program on its own, in a place of its own, and added up outside: the
@@ -42,7 +42,7 @@ def _power_of_two(exponent):
 
 @triton.jit
 def load_state(numbers, exponents, r, at, there, inside):
-    """Read rows of a state or of the drive; one with a NaN or an infinity is all NaN."""
+    """Read rows of a state; one with a NaN or an infinity is all NaN."""
     if numbers.dtype.element_ty == tl.uint16:
         whole = tl.load(numbers + at, inside, 0x8000)  # which stands for 0
         exponent = tl.load(exponents + r, there, 0).to(tl.int32)
@@ -56,7 +56,7 @@ def load_state(numbers, exponents, r, at, there, inside):
 
 @triton.jit
 def store_state(numbers, exponents, r, at, there, inside, value):
-    """Write rows of a state or of the drive: integers below 2^15, and the power of two above."""
+    """Write rows of a state: integers below 2^15, and the power of two above, or plain numbers."""
     if numbers.dtype.element_ty == tl.uint16:
         # Of the bits without the sign, those of a NaN are the largest.
         size = tl.max(value.to(tl.int32, bitcast=True) & 0x7FFFFFFF, 1)
@@ -113,10 +113,16 @@ def _in_image(r, k, batch, stored, height, width, channels):
 
 
 @triton.jit
-def _gradient(dh2_in, at, inside, r, k, batch, stored, height, width, channels, LAST: tl.constexpr):
+def _gradient(
+    dh2_in, dh2_exponents, r, k, at, rows, inside, batch, stored, height, width, channels,
+    LAST: tl.constexpr,
+):  # fmt: skip
     if LAST:
         at, inside = _in_image(r, k, batch, stored, height, width, channels)
-    return tl.load(dh2_in + at, inside, 0.0).to(tl.float32)
+        dh2 = tl.load(dh2_in + at, inside, 0.0).to(tl.float32)
+    else:
+        dh2 = load_state(dh2_in, dh2_exponents, r, at, r < rows, inside)
+    return dh2
 
 
 @triton.jit
@@ -231,8 +237,8 @@ def excite(
 
 @triton.jit
 def excite_backward(
-    dh2_in, h1_in, g2_in, c2_in, h2_in, h2_exponents, u2_t, table, eta_in, largest, room, unit_in,
-    unit_out, dc2_out, dh1_out, constant_sums, matrix_sums, eta_sums,
+    dh2_in, dh2_exponents, h1_in, g2_in, c2_in, h2_in, h2_exponents, u2_t, table, eta_in, largest,
+    room, unit_in, unit_out, dc2_out, dh1_out, constant_sums, matrix_sums, eta_sums,
     rows, parts, batch, stored, height, width, channels,
     PITCH: tl.constexpr, LAST: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
     PRECISION: tl.constexpr, PROGRAMS: tl.constexpr,
@@ -267,7 +273,10 @@ def excite_backward(
         r = (part * ROWS + tl.arange(0, ROWS)).to(tl.int64)
         at = r[:, None] * PITCH + k[None, :]
         inside = (r < rows)[:, None] & (k < PITCH)[None, :]
-        dh2 = _gradient(dh2_in, at, inside, r, k, batch, stored, height, width, channels, LAST)
+        dh2 = _gradient(
+            dh2_in, dh2_exponents, r, k, at, rows, inside,
+            batch, stored, height, width, channels, LAST,
+        )  # fmt: skip
         dh2 *= scale
         h1_stored = tl.load(h1_in + at, inside, 0.0)
         g2 = tl.load(g2_in + at, inside, 0.0).to(tl.float32)
@@ -336,8 +345,8 @@ def inhibit_backward(
 
 @triton.jit
 def gate_backward(
-    du_in, h2_in, h2_exponents, dh2_in, g2_in, dx_in, c1_in, u1, u1_t, table, eta_in,
-    unit_in, unit_out, dh2_out, largest, constant_sums, matrix_sums,
+    du_in, h2_in, h2_exponents, dh2_in, dh2_exponents, g2_in, dx_in, c1_in, u1, u1_t, table,
+    eta_in, unit_in, unit_out, dh2_out, out_exponents, largest, constant_sums, matrix_sums,
     rows, parts, batch, stored, height, width, channels,
     PITCH: tl.constexpr, LAST: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
     PRECISION: tl.constexpr,
@@ -345,7 +354,8 @@ def gate_backward(
     """Go back through the product in Eq. 4 and through Eq. 3, and collect the gradient of H2.
 
     H2 goes into Eq. 9, Eq. 5 and the two here. All are added up before anything is rounded: the
-    gradient that goes straight from step to step is rounded once a step.
+    gradient that goes straight from step to step is rounded once a step, as a state is; that of a
+    first state is written as plain numbers.
     """
     k = tl.arange(0, CHANNELS)
     program = tl.program_id(0)
@@ -364,7 +374,10 @@ def gate_backward(
         du = tl.load(du_in + at, inside, 0.0).to(tl.float32)
         h2 = load_state(h2_in, h2_exponents, r, at, r < rows, inside)
         h2_rounded = tl.where(inside, h2, 0.0).to(matrix.dtype)  # a barrier, as in `inhibit`
-        dh2 = _gradient(dh2_in, at, inside, r, k, batch, stored, height, width, channels, LAST)
+        dh2 = _gradient(
+            dh2_in, dh2_exponents, r, k, at, rows, inside,
+            batch, stored, height, width, channels, LAST,
+        )  # fmt: skip
         g2 = tl.load(g2_in + at, inside, 0.0).to(tl.float32)
         dx = tl.load(dx_in + at, inside, 0.0).to(tl.float32)
         c1 = tl.load(c1_in + at, inside, 0.0).to(tl.float32)
@@ -376,7 +389,7 @@ def gate_backward(
         dh2 = kept * dh2 * (1 - g2) - dx * c1 * alpha + du * g1
         dh2 += tl.dot(dgate, matrix_t, input_precision=PRECISION)
         most = tl.maximum(most, tl.abs(dh2))
-        tl.store(dh2_out + at, dh2.to(dh2_out.dtype.element_ty), inside)
+        store_state(dh2_out, out_exponents, r, at, r < rows, inside, dh2)
     tl.store(largest + program, tl.max(most))
     _add(constant_sums + program * 7 * CHANNELS, k, tl.sum(db1, 0) * unit)
     _add(matrix_sums + program * CHANNELS * CHANNELS,
