@@ -20,13 +20,19 @@ def gpu_forms():
 
 @pytest.fixture
 def poisoned(monkeypatch):
-    """Fill with NaN whatever is allocated without a value, so that reading it shows."""
+    """Fill with NaN whatever is allocated without a value, so that reading it shows.
+
+    Bytes are exponents of states, and of a NaN that is 127.
+    """
 
     def poison(make):
         def made(*args, **keywords):
             tensor = make(*args, **keywords)
-            floating = tensor.is_floating_point() and tensor.device.type != "meta"
-            return tensor.fill_(float("nan")) if floating else tensor
+            if tensor.device.type != "meta" and tensor.is_floating_point():
+                tensor.fill_(float("nan"))
+            elif tensor.dtype == torch.int8:
+                tensor.fill_(127)
+            return tensor
 
         return made
 

@@ -128,10 +128,12 @@ def test_a_number_that_is_not_finite_stays_in_its_image(gpu_forms, poisoned):
         assert out[1].isfinite().all()
 
 
-def test_one_step_from_zero(gpu_forms, poisoned):
-    layer, x, _, gradient = layer_and_tensors(gpu_forms.device, timesteps=1, size=(1, 1, 1))
-    found = errors(gpu_forms, layer, x, None, gradient, steps=1, storage=torch.float32)
-    assert max(found) < 5e-6
+@pytest.mark.parametrize(("storage", "error"), [(torch.float32, 5e-6), (torch.float16, 5e-3)])
+@pytest.mark.parametrize("from_zero", [True, False])
+def test_one_step(gpu_forms, poisoned, from_zero, storage, error):
+    layer, x, state, gradient = layer_and_tensors(gpu_forms.device, timesteps=1, size=(1, 1, 1))
+    given = layer, x, None if from_zero else state, gradient
+    assert max(errors(gpu_forms, *given, steps=1, storage=storage)) < error
 
 
 def test_a_second_way_back_is_refused(gpu_forms):

@@ -145,8 +145,12 @@ class _Layer:
     def zero_state(self) -> _State:
         """Give an H2 of zeros."""
         numbers, exponents = self.state()
-        zero = 2**15 if numbers.dtype == torch.uint16 else 0
-        return _State(numbers.fill_(zero), exponents.fill_(0))
+        exponents.zero_()
+        if numbers.dtype == torch.uint16:
+            numbers.view(torch.int16).fill_(-(2**15))  # which are the bits of 2^15
+        else:
+            numbers.zero_()
+        return _State(numbers, exponents)
 
     def keep(self, image: Tensor) -> _State:
         """Store images (B, K, H, W) as a state."""
