@@ -6,17 +6,16 @@ from PIL import Image
 from scipy.io import loadmat
 
 from hgru_vision.analysis.boundaries import (
-    BoundaryScore,
     Counts,
     average_precision,
     best_point,
     check_map,
     count_matches,
-    f_measure,
     score_boundaries,
     spread_thresholds,
     summarise,
 )
+from hgru_vision.analysis.boundary_score import BoundaryScore, f_measure
 
 
 class Pictures:

@@ -104,7 +104,7 @@ def test_a_state_has_fifteen_bits_of_each_pixels_largest_channel(gpu_forms, pois
     names = gpu_forms.hgru.Parameters._fields[1:]
     parameters = gpu_forms.hgru.Parameters(layer.w(), *(getattr(layer, n) for n in names))
     with torch.no_grad():
-        made = gpu_forms.hgru._Layer(image.shape, parameters, torch.float16, gpu_forms.device)
+        made = gpu_forms.hgru.Layer(image.shape, parameters, torch.float16, gpu_forms.device)
     numbers, exponents = made.keep(image.to(gpu_forms.device))
     got = (numbers.cpu().double() - 2**15) * 2.0 ** (exponents.cpu()[..., None].double() - 15)
     assert (got[:, 5:] == 0).all()  # beyond the image

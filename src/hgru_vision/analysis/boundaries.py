@@ -6,16 +6,15 @@ all boundary pixels of all annotators, the share that was matched. Precision: of
 pixels, the share that was matched with any annotator. Both are ratios of sums over pictures.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, Protocol, Self
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
+from hgru_vision.analysis.boundary_score import BoundaryScore, OperatingPoint, f_measure
 from hgru_vision.analysis.matching import RADIUS, Neighbourhood, match_places
 from hgru_vision.analysis.thinning import thin
 from hgru_vision.stimuli._types import Array, Floats, Indices
@@ -23,13 +22,9 @@ from hgru_vision.stimuli._types import Array, Floats, Indices
 __all__ = [
     "THRESHOLDS",
     "Annotated",
-    "BoundaryScore",
     "Counts",
-    "OperatingPoint",
     "check_map",
     "count_matches",
-    "f_measure",
-    "read_scores",
     "score_boundaries",
     "spread_thresholds",
     "summarise",
@@ -87,92 +82,6 @@ class Counts:
         return self.right / np.maximum(self.predicted, 1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class OperatingPoint:
-    """Recall, precision and F at one threshold; None where every picture has its own."""
-
-    threshold: float | None
-    recall: float
-    precision: float
-    f: float
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class BoundaryScore:
-    """What the benchmark tells of a set of predictions.
-
-    Parameters
-    ----------
-    ods
-        Optimal dataset scale: the best F at one threshold for all pictures.
-    ois
-        Optimal image scale: each picture at its own best threshold.
-    average_precision
-        AP, the area under the precision-recall curve.
-    thresholds, recall, precision
-        The curve.
-    pictures
-        The best point of each.
-    """
-
-    ods: OperatingPoint
-    ois: OperatingPoint
-    average_precision: float
-    thresholds: Floats
-    recall: Floats
-    precision: Floats
-    pictures: dict[str, OperatingPoint]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all of it as JSON can hold it."""
-        return {
-            "ods": asdict(self.ods),
-            "ois": asdict(self.ois),
-            "average_precision": self.average_precision,
-            "curve": {
-                "threshold": self.thresholds.tolist(),
-                "recall": self.recall.tolist(),
-                "precision": self.precision.tolist(),
-                "f": f_measure(self.recall, self.precision).tolist(),
-            },
-            "pictures": {name: asdict(point) for name, point in self.pictures.items()},
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Make a score of what `to_json` gave; what else is there is passed over."""
-        curve = value["curve"]
-        points = value["pictures"].items()
-        return cls(
-            ods=OperatingPoint(**value["ods"]),
-            ois=OperatingPoint(**value["ois"]),
-            average_precision=value["average_precision"],
-            thresholds=np.array(curve["threshold"]),
-            recall=np.array(curve["recall"]),
-            precision=np.array(curve["precision"]),
-            pictures={name: OperatingPoint(**point) for name, point in points},
-        )
-
-
-def read_scores(folder: Path) -> dict[str, BoundaryScore]:
-    """Read what `hgru eval-boundaries --json` wrote to a folder, by the files' names; best first.
-
-    Raises
-    ------
-    ValueError
-        If a file holds something else.
-    """
-    scores = {}
-    for path in sorted(folder.glob("*.json")):
-        try:
-            scores[path.stem] = BoundaryScore.from_json(json.loads(path.read_text()))
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"{path} is no score, as hgru eval-boundaries --json writes it: {error!r}"
-            ) from error
-    return dict(sorted(scores.items(), key=lambda each: -each[1].ods.f))
-
-
 def spread_thresholds(count: int = THRESHOLDS) -> Floats:
     """Spread thresholds evenly between 0 and 1, both excluded.
 
@@ -182,12 +91,6 @@ def spread_thresholds(count: int = THRESHOLDS) -> Floats:
     if count < 1:
         raise ValueError(f"there must be 1 threshold or more; got {count}")
     return np.linspace(1 / (count + 1), 1 - 1 / (count + 1), count)
-
-
-def f_measure(recall: Any, precision: Any) -> Any:
-    """Harmonic mean of recall and precision; 0 where both are."""
-    total = recall + precision
-    return 2 * recall * precision / np.where(total == 0, 1, total)
 
 
 def check_map(prediction: Array, shape: tuple[int, ...], name: str) -> Floats:

@@ -8,12 +8,8 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from hgru_vision.analysis.boundaries import (
-    THRESHOLDS,
-    BoundaryScore,
-    OperatingPoint,
-    score_boundaries,
-)
+from hgru_vision.analysis.boundaries import THRESHOLDS, score_boundaries
+from hgru_vision.analysis.boundary_score import BoundaryScore, OperatingPoint
 from hgru_vision.analysis.matching import RADIUS
 from hgru_vision.analysis.nonmaxima import suppress_nonmaxima
 from hgru_vision.analysis.predict_boundaries import write_predictions

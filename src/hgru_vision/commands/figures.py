@@ -10,7 +10,7 @@ import tyro
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from hgru_vision.analysis.boundaries import read_scores
+from hgru_vision.analysis.boundary_score import read_scores
 from hgru_vision.analysis.generalisation import read_rows
 from hgru_vision.analysis.psychophysics_findings import findings_table
 from hgru_vision.analysis.psychophysics_study import scores_of_rows

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hgru_vision.analysis.boundaries import BoundaryScore
+from hgru_vision.analysis.boundary_score import BoundaryScore
 from hgru_vision.figures.style import GREY, NothingToDraw, mark, new_figure, style
 
 __all__ = ["boundary_figure"]

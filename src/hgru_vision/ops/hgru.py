@@ -16,23 +16,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 import triton
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from hgru_vision.ops import dft
 from hgru_vision.ops import hgru_kernels as pixel
-from hgru_vision.ops.dispatch import MOST_CHANNELS
-from hgru_vision.ops.mix_kernels import (
-    block,
-    from_planes,
-    mix,
-    mix_gradient,
-    pitch_of,
-    precision,
-    unit_of,
-)
+from hgru_vision.ops.hgru_layer import Layer, Parameters, State
+from hgru_vision.ops.mix_kernels import from_planes, mix_gradient, unit_of
 
 __all__ = ["Parameters", "run"]
 
@@ -42,22 +33,6 @@ _PROGRAMS = 1024
 # Images that one addition to the gradient of the multiplier should have: it is 8 bytes a number to
 # be read and written, however little is added.
 _IMAGES_A_SUM = 64
-
-
-class Parameters(NamedTuple):
-    """The parameters of an hGRU, as `circuits.HGRU` holds them."""
-
-    weight: Tensor  # (K, K, S, S)
-    u1: Tensor  # (K, K, 1, 1)
-    b1: Tensor  # (K,)
-    u2: Tensor
-    b2: Tensor
-    alpha: Tensor  # (K, 1, 1)
-    mu: Tensor
-    kappa: Tensor
-    beta: Tensor
-    omega: Tensor
-    eta: Tensor  # (T,)
 
 
 # What the way back uses up, and in which order, is no business of a compiler.
@@ -90,154 +65,12 @@ def run(
     return _Recurrence.apply(x, state, steps, storage, *parameters)
 
 
-class _State(NamedTuple):
-    """The drive, H2 or its gradient, one image a channel, as `hgru_kernels` stores them.
-
-    `numbers` are float32, or uint16 (2^15 stands for 0) of which each pixel has an exponent in
-    `exponents`, int8; those of float32 are not used.
-    """
-
-    numbers: Tensor  # (y, x, B, K)
-    exponents: Tensor  # (y, x, B)
-
-
-class _Layer:
-    """An hGRU made ready for images of one size: its tables, and its equations as launches."""
-
-    def __init__(
-        self, size: torch.Size, parameters: Parameters, storage: torch.dtype, device: torch.device
-    ) -> None:
-        self.batch, self.channels, height, width = size
-        self.storage, self.device = storage, device
-        self.kernel_size = parameters.weight.shape[-1]
-        self.domain = dft.circle(height, width, self.kernel_size)
-        self.pitch = pitch_of(self.channels)
-        self.wide = block(self.channels, MOST_CHANNELS)
-        self.rows = height * self.domain.stored_width * self.batch
-        self.block_rows = 2048 // self.wide
-        self.parts = triton.cdiv(self.rows, self.block_rows)
-        self._tabulate(parameters)
-        self._mixed = self.spectra(1)[0]
-        self._half = dft.halfway(self.planes(), self.domain)
-
-    @property
-    def image(self) -> tuple[int, ...]:
-        """What a kernel must know to find a pixel in images (B, H, W, K)."""
-        domain = self.domain
-        return self.batch, domain.stored_width, domain.height, domain.width, self.channels
-
-    @property
-    def size(self) -> tuple[int, ...]:
-        """Shape of one image a channel, as it is stored."""
-        return self.domain.height, self.domain.stored_width, self.batch, self.pitch
-
-    def planes(self, count: int | None = None) -> Tensor:
-        """Make room for one image a channel, or for `count` of them."""
-        size = self.size if count is None else (count, *self.size)
-        return torch.empty(size, dtype=self.storage, device=self.device)
-
-    def state(self) -> _State:
-        """Make room for the drive or for H2."""
-        dtype = torch.uint16 if self.storage == torch.float16 else torch.float32
-        numbers = torch.empty(self.size, dtype=dtype, device=self.device)
-        return _State(numbers, torch.empty(self.size[:3], dtype=torch.int8, device=self.device))
-
-    def zero_state(self) -> _State:
-        """Give an H2 of zeros."""
-        numbers, exponents = self.state()
-        exponents.zero_()
-        if numbers.dtype == torch.uint16:
-            numbers.view(torch.int16).fill_(-(2**15))  # which are the bits of 2^15
-        else:
-            numbers.zero_()
-        return _State(numbers, exponents)
-
-    def keep(self, image: Tensor) -> _State:
-        """Store images (B, K, H, W) as a state."""
-        state, domain = self.state(), self.domain
-        grid = (domain.height * triton.cdiv(domain.stored_width, 32), self.batch)
-        pixel.keep[grid](
-            image, *state, self.batch, self.channels, domain.width, domain.stored_width,
-            *image.stride(), PITCH=self.pitch, CHANNELS=self.wide, PIXELS=32,
-        )  # fmt: skip
-        return state
-
-    def spectra(self, count: int) -> Tensor:
-        """Make room for spectra."""
-        size = (count, self.domain.rows, 2, self.domain.columns, self.batch, self.pitch)
-        return torch.empty(size, dtype=self.storage, device=self.device)
-
-    def convolve(self, image: Tensor, spectrum: Tensor, out: Tensor, *, adjoint: bool) -> Tensor:
-        """Eqs. 4 and 7, or back through them; the spectrum of `image` stays in `spectrum`."""
-        dft.analyse(image, self.domain, out=spectrum, half=self._half)
-        # A mean over the image of 700 or more does not fit. Behind a tanh all of that is one.
-        mixed = mix(spectrum, self.kernel, self._mixed, adjoint=adjoint, saturate=True)
-        return dft.synthesise(mixed, self.domain, out=out, half=self._half)
-
-    def gate(self, h2: _State, out: Tensor) -> None:
-        """Launch Eq. 3 and the product in Eq. 4."""
-        pixel.gate[(self.parts,)](
-            *h2, self.u1, self.constants, out, self.rows, **self._blocks(), PRECISION=self.exact
-        )
-
-    def inhibit(
-        self, drive: _State, c1: Tensor, h2: _State, h1: Tensor, g2: Tensor | None = None
-    ) -> None:
-        """Launch Eq. 5; with `g2`, Eq. 6 as well."""
-        pixel.inhibit[(self.parts,)](
-            *drive, c1, *h2, self.u2, self.constants, h1, h1 if g2 is None else g2, self.rows,
-            **self._blocks(), GATE=g2 is not None, PRECISION=self.exact,
-        )  # fmt: skip
-
-    def excite(
-        self,
-        c2: Tensor,
-        h1: Tensor,
-        h2: _State,
-        t: int,
-        out: _State | Tensor,
-        gated: Tensor,
-    ) -> None:
-        """Launch Eqs. 6, 8 and 9, and Eq. 3 of the next step; or make the last H2, (B, H, W, K)."""
-        last = isinstance(out, Tensor)
-        new = _State(out, out) if isinstance(out, Tensor) else out
-        pixel.excite[(self.parts,)](
-            c2, h1, *h2, self.u1, self.u2, self.constants, self.eta(t), *new, gated, self.rows,
-            *self.image, **self._blocks(), LAST=last, PRECISION=self.exact,
-        )  # fmt: skip
-
-    def eta(self, t: int) -> Tensor:
-        """Give the time-gain of a step, the first of what is returned."""
-        return self._eta[min(t, len(self._eta) - 1) :]
-
-    def _blocks(self) -> dict[str, int]:
-        return {"PITCH": self.pitch, "ROWS": self.block_rows, "CHANNELS": self.wide}
-
-    def _tabulate(self, parameters: Parameters) -> None:
-        """Pad the parameters to the kernels' widths."""
-        self.exact = precision(self.storage)
-        beyond = self.wide - self.channels
-        rows = [getattr(parameters, name).reshape(-1) for name in pixel.CONSTANTS]
-        self.constants = F.pad(torch.stack(rows).float(), (0, beyond))
-        self.u1, self.u2 = (
-            F.pad(u[:, :, 0, 0].T, (0, beyond, 0, beyond)).to(self.storage).contiguous()
-            for u in (parameters.u1, parameters.u2)
-        )
-        self._eta = parameters.eta
-        # A convolution makes a gradient larger by no more than the sum of a kernel's sizes.
-        gain = parameters.weight.detach().abs().sum((1, 2, 3)).max().float()
-        self.room = (2**15 / gain).clamp(max=256).log2().floor().exp2()
-        more = self.pitch - self.channels
-        weight = F.pad(parameters.weight.float(), (0, 0, 0, 0, 0, 0, 0, more))
-        self.kernel = dft.multiplier(weight, self.domain).to(self.storage).contiguous()
-
-
 class _Kept(NamedTuple):
     """What the way back needs of the way there."""
 
-    layer: _Layer
-    drive: _State
-    first: list[tuple[_State, Tensor] | None]  # H2 before each step, and C1; None if both are zero
+    layer: Layer
+    drive: State
+    first: list[tuple[State, Tensor] | None]  # H2 before each step, and C1; None if both are zero
     second: Tensor  # C2 of each step
     spectra: Tensor  # of what was convolved
     skipped: int  # uses that were not convolved: the first, if the state began at zero
@@ -248,12 +81,12 @@ class _Recurrence(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, state: Tensor | None, steps: int, storage: torch.dtype, *given: Tensor
     ) -> Tensor:
-        layer = _Layer(x.shape, Parameters(*given), storage, x.device)
+        layer = Layer(x.shape, Parameters(*given), storage, x.device)
         keep = any(ctx.needs_input_grad)
         skipped = int(state is None)
         drive = layer.keep(x)
         h2 = layer.zero_state() if state is None else layer.keep(state)
-        first: list[tuple[_State, Tensor] | None] = []
+        first: list[tuple[State, Tensor] | None] = []
         second = layer.planes(steps if keep else 1)
         spectra = layer.spectra(2 * steps - skipped if keep else 1)
         gated, h1 = layer.planes(), layer.planes()
@@ -322,7 +155,7 @@ class _WayBack:
         self.largest = self._zeros(_PROGRAMS)
         self.largest[:1] = unit_of(gradient)
         gradient = gradient.movedim(1, 3).contiguous()
-        self.last = _State(gradient, gradient)  # as plain numbers, (B, H, W, K)
+        self.last = State(gradient, gradient)  # as plain numbers, (B, H, W, K)
         self.dh2 = layer.state()
         # Of the first state, if there was one: as plain numbers, to be handed out.
         self.first = None if kept.skipped else layer.planes()
@@ -340,7 +173,7 @@ class _WayBack:
         h2, c1 = kept.first.pop() or (layer.zero_state(), torch.zeros_like(dc))
         last = t + 1 == self.steps
         given = self.last if last else self.dh2
-        blocks = {**layer._blocks(), "PRECISION": layer.exact}
+        blocks = {**layer.blocks(), "PRECISION": layer.exact}
         few = {**blocks, "ROWS": max(16, layer.block_rows // 4)}  # many sums take many registers
         parts = layer.rows, layer.parts
         layer.inhibit(kept.drive, c1, h2, h1, g2=g2)
@@ -354,12 +187,12 @@ class _WayBack:
         self._convolve(2 * t + 1)
         pixel.inhibit_backward[(self.programs,)](
             c2, dc, h1, c1, *h2, layer.constants, units,
-            dc, c2, self.constants, *parts, **layer._blocks(),
+            dc, c2, self.constants, *parts, **layer.blocks(),
         )  # fmt: skip
         if 2 * t < kept.skipped:
             return
         self._convolve(2 * t)
-        new = self.dh2 if t or self.first is None else _State(self.first, self.first)
+        new = self.dh2 if t or self.first is None else State(self.first, self.first)
         pixel.gate_backward[(self.programs,)](
             dc, *h2, *given, g2, c2, c1, layer.u1, self.u1_t, layer.constants, layer.eta(t),
             units[1:], units, *new, self.largest, self.constants, self.u1, *parts, *layer.image,

@@ -4,10 +4,7 @@ A pixel of an image is a row of K channels, all rows lie one after the other, an
 product of rows with a K x K matrix. Letters and equation numbers are those of `circuits/hgru.py`.
 H1 and G2 are not kept for the way back: `inhibit` makes them again, step by step.
 
-Drive, H2 and its gradient go through all steps, and what is cut off of them is carried along;
-nothing but these kernels reads them. So they are not stored in float16 like the rest but, in as
-many bytes, as integers with an exponent for each pixel (`load_state`, `store_state`): 15 bits of
-the pixel's largest channel instead of 11 of each.
+Drive, H2 and its gradient go through all steps: `state_kernels.py` tells how they are stored.
 
 Constants are one table, (`CONSTANTS`, K): b1, b2, alpha, mu, kappa, beta, omega. Gradients of the
 parameters are summed by each program on its own, in a place of its own, and added up outside: the
@@ -19,56 +16,12 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from hgru_vision.ops.state_kernels import load_state, store_state
+
 __all__ = ["CONSTANTS", "excite", "excite_backward", "gate", "gate_backward", "inhibit",
-           "inhibit_backward", "keep", "load_state", "store_state"]  # fmt: skip
+           "inhibit_backward"]  # fmt: skip
 
 CONSTANTS = ("b1", "b2", "alpha", "mu", "kappa", "beta", "omega")
-
-
-# Exponents of rows of integers: those of finite numbers, and one for a row that has others.
-_LEAST: tl.constexpr = tl.constexpr(-100)
-_MOST: tl.constexpr = tl.constexpr(126)
-_BROKEN: tl.constexpr = tl.constexpr(127)
-# An integer from -2^15 on and this one, as a float32, have it in the last 16 bits of their sum, and
-# nothing of it in the others. Conversions would share the slow unit with exp and rsqrt.
-_BIAS: tl.constexpr = tl.constexpr(2.0**23 + 2.0**15)
-_BIAS_BITS: tl.constexpr = tl.constexpr(0x4B000000)  # its first 16 bits
-
-
-@triton.jit
-def _power_of_two(exponent):
-    return ((exponent + 127) << 23).to(tl.float32, bitcast=True)
-
-
-@triton.jit
-def load_state(numbers, exponents, r, at, there, inside):
-    """Read rows of a state; one with a NaN or an infinity is all NaN."""
-    if numbers.dtype.element_ty == tl.uint16:
-        whole = tl.load(numbers + at, inside, 0x8000)  # which stands for 0
-        exponent = tl.load(exponents + r, there, 0).to(tl.int32)
-        unit = tl.where(exponent == _BROKEN, float("nan"), _power_of_two(exponent - 15))
-        biased = (whole.to(tl.uint32) | _BIAS_BITS).to(tl.float32, bitcast=True)
-        value = biased * unit[:, None] - (unit * _BIAS)[:, None]
-    else:
-        value = tl.load(numbers + at, inside, 0.0)
-    return value
-
-
-@triton.jit
-def store_state(numbers, exponents, r, at, there, inside, value):
-    """Write rows of a state: integers below 2^15, and the power of two above, or plain numbers."""
-    if numbers.dtype.element_ty == tl.uint16:
-        # Of the bits without the sign, those of a NaN are the largest.
-        size = tl.max(value.to(tl.int32, bitcast=True) & 0x7FFFFFFF, 1)
-        exponent = (size >> 23) - 126  # all are below its power of two
-        broken = exponent > _MOST
-        exponent = tl.minimum(tl.maximum(exponent, _LEAST), _MOST)
-        scaled = tl.minimum(value * _power_of_two(15 - exponent)[:, None], 32767.0)
-        biased = (scaled + _BIAS).to(tl.int32, bitcast=True)
-        tl.store(numbers + at, biased.to(tl.uint16), inside)
-        tl.store(exponents + r, tl.where(broken, _BROKEN, exponent).to(tl.int8), there)
-    else:
-        tl.store(numbers + at, value.to(numbers.dtype.element_ty), inside)
 
 
 # exp2 is an instruction, and exp is five: it looks after results that are too small for float32.
@@ -128,26 +81,6 @@ def _gradient(
 @triton.jit
 def _add(sums, k, value):
     tl.store(sums + k, tl.load(sums + k) + value)
-
-
-@triton.jit
-def keep(
-    image, numbers, exponents,
-    batch, channels, width, stored, step_b, step_k, step_y, step_x,
-    PITCH: tl.constexpr, CHANNELS: tl.constexpr, PIXELS: tl.constexpr,
-):  # fmt: skip
-    """Store images (B, K, H, W) of any strides as a state; zeros beyond image and channels."""
-    parts = tl.cdiv(stored, PIXELS)
-    y = (tl.program_id(0) // parts).to(tl.int64)
-    x = (tl.program_id(0) % parts) * PIXELS + tl.arange(0, PIXELS)
-    b = tl.program_id(1).to(tl.int64)
-    k = tl.arange(0, CHANNELS)
-    source = image + b * step_b + y * step_y + k[:, None] * step_k + x[None, :] * step_x
-    value = tl.load(source, (k < channels)[:, None] & (x < width)[None, :], 0.0).to(tl.float32)
-    r = (y * stored + x) * batch + b
-    at = r[:, None] * PITCH + k[None, :]
-    inside = (x < stored)[:, None] & (k < PITCH)[None, :]
-    store_state(numbers, exponents, r, at, x < stored, inside, tl.trans(value))
 
 
 @triton.jit

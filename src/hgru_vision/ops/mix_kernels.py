@@ -12,6 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from hgru_vision.ops.state_kernels import store_state
+
 __all__ = [
     "block",
     "from_planes",
@@ -111,19 +113,24 @@ def mix_gradient(
     return out
 
 
-def to_planes(image: Tensor, out: Tensor, scale: Tensor | None = None) -> Tensor:
+def to_planes(
+    image: Tensor, out: Tensor, scale: Tensor | None = None, exponents: Tensor | None = None
+) -> Tensor:
     """Copy images of any strides to (y, x, B, K), times a scale; zeros beyond image and channels.
+
+    With `exponents`, as a state of at most 128 channels (see `state_kernels`).
 
     Shape
     -----
     image : (B, K, H, W); out : (H, stored width, B, pitch); scale : ()
+    exponents : (H, stored width, B)
     """
     batch, channels, height, width = image.shape
     stored, pitch = out.shape[1], out.shape[3]
     k_block = block(pitch, 128)
     grid = (height * triton.cdiv(stored, 32), batch, triton.cdiv(pitch, k_block))
     _to_planes_kernel[grid](
-        image, out, image if scale is None else scale,
+        image, out, out if exponents is None else exponents, image if scale is None else scale,
         batch, channels, width, stored, *image.stride(),
         SCALED=scale is not None, PITCH=pitch, CHANNELS=k_block, PIXELS=32, num_warps=4,
     )  # fmt: skip
@@ -258,7 +265,7 @@ def _gradient_kernel(
 
 @triton.jit
 def _to_planes_kernel(
-    image, out, scale,
+    image, out, exponents, scale,
     batch, channels, width, stored, step_b, step_k, step_y, step_x,
     SCALED: tl.constexpr, PITCH: tl.constexpr, CHANNELS: tl.constexpr, PIXELS: tl.constexpr,
 ):  # fmt: skip
@@ -271,9 +278,10 @@ def _to_planes_kernel(
     value = tl.load(source, (k < channels)[:, None] & (x < width)[None, :], 0.0).to(tl.float32)
     if SCALED:
         value *= tl.load(scale)
-    target = out + (y * stored * batch + b) * PITCH + x[:, None] * batch * PITCH + k[None, :]
+    r = (y * stored + x) * batch + b
+    at = r[:, None] * PITCH + k[None, :]
     inside = (x < stored)[:, None] & (k < PITCH)[None, :]
-    tl.store(target, tl.trans(value).to(out.dtype.element_ty), inside)
+    store_state(out, exponents, r, at, x < stored, inside, tl.trans(value))
 
 
 @triton.jit
