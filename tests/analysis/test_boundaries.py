@@ -15,7 +15,7 @@ from hgru_vision.analysis.boundaries import (
     spread_thresholds,
     summarise,
 )
-from hgru_vision.analysis.boundary_score import BoundaryScore, f_measure
+from hgru_vision.analysis.boundary_score import BoundaryScore, f_measure, read_scores
 
 
 class Pictures:
@@ -156,6 +156,16 @@ def test_each_picture_at_its_own_threshold_beats_one_for_all():
     stored = json.loads(json.dumps(score.to_json()))
     assert stored["curve"]["threshold"] == [0.3, 0.6]
     assert BoundaryScore.from_json(stored).to_json() == stored
+
+
+def test_stored_scores_are_read_best_first(tmp_path):
+    right = [[30, 20], [90, 40], [60, 30]]
+    for name, found in zip("abc", right, strict=True):
+        score = summarise({"1": counts_of(found, found, [100, 50])}, np.array([0.3, 0.6]))
+        (tmp_path / f"{name}.json").write_text(json.dumps({"nms": True, **score.to_json()}))
+    scores = read_scores(tmp_path)
+    assert list(scores) == ["b", "c", "a"]
+    assert scores["b"].recall.tolist() == [0.9, 0.4]
 
 
 def test_a_data_set_is_scored_on_several_threads(scene):

@@ -1,6 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
 from hgru_vision.analysis.study import Network, studies
+from hgru_vision.recipes import make_run
+from hgru_vision.sweeps.ledger import LedgerRow
 
 
 def one(rows):
@@ -136,3 +140,13 @@ def test_the_shortcut_of_a_length_comes_from_any_of_its_runs(row):
     study = one([row("hgru", shortcut=None), row("gru", shortcut=0.85), row(length=6)])
     assert (study.shortcut(14), study.shortcut(6), study.shortcut(9)) == (0.85, 0.8, None)
     assert len(study.rows) == 3
+
+
+def test_a_protocol_has_one_name_at_all_lengths(row):
+    # Stages of a curriculum depend on the length; what differs at one length names the networks.
+    result = row().result
+    made = [make_run("curriculum", length=length) for length in (6, 9, 14)]
+    made += [replace(made[-1], cool_down=4_000, stages=made[-1].stages[1:])]
+    study = one([LedgerRow(config=config, result=result) for config in made])
+    usual, other = Network("hgru", "cool_down=5000"), Network("hgru", "cool_down=4000")
+    assert set(study.cells) == {(usual, 6), (usual, 9), (usual, 14), (other, 14)}

@@ -105,4 +105,6 @@ def test_the_contour_study_is_drawn_and_judged(tmp_path, capsys, row):
     assert (tmp_path / "contours.png").stat().st_size > 10_000
     assert "Does it behave as people do?" in capsys.readouterr().out
     assert main(["figures", "seeds", *where]) == 2
-    assert "has nothing of what seeds shows" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "has nothing of what seeds shows" in said.err
+    assert said.out == ""

@@ -99,6 +99,7 @@ def test_a_state_has_fifteen_bits_of_each_pixels_largest_channel(gpu_forms, pois
     image = torch.randn(2, 8, 3, 5, generator=torch.Generator().manual_seed(0))
     image *= 10.0 ** torch.arange(-25, 5).view(2, 1, 3, 5)
     image[1, :, 2, 4] = torch.tensor([1, -1, 0.5, 2**-16, 1 - 2**-20, -0.75, 0, 2**-15])
+    image[1, :, 2, 3], image[1, 0, 2, 3] = 0, 1 - 2**-20  # rounds up to where integers end
     image[0, :, 0, 0], image[0, 3, 0, 1], image[0, 4, 1, 2] = 0, float("nan"), float("-inf")
     layer = HGRU(8, 3, 1).to(gpu_forms.device)
     names = gpu_forms.hgru.Parameters._fields[1:]
