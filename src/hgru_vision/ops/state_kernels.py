@@ -37,7 +37,7 @@ def load_state(numbers, exponents, r, at, there, inside):
         biased = (whole.to(tl.uint32) | _BIAS_BITS).to(tl.float32, bitcast=True)
         value = biased * unit[:, None] - (unit * _BIAS)[:, None]
     else:
-        value = tl.load(numbers + at, inside, 0.0)
+        value = tl.load(numbers + at, inside, 0.0).to(tl.float32)
     return value
 
 
