@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from hgru_vision.benchmarks import WrongResultError
 from hgru_vision.circuits import HGRU
 from hgru_vision.models import create_model
+from hgru_vision.models.stages import LargeConv2d
 from hgru_vision.ops import Backend, dft
 from hgru_vision.papers.linsley2018 import CANVAS, CHANNELS, KERNEL_SIZE, TIMESTEPS
 
@@ -116,23 +117,25 @@ def _wide_table() -> Table:
 
 
 def _feedforward_table() -> Table:
-    from hgru_vision.models import stages
-
     images = _images(FEEDFORWARD_BATCH)
     target = torch.arange(FEEDFORWARD_BATCH, device="cuda") % 2
     table = _table(
         f"Five layers of large kernels, batch {FEEDFORWARD_BATCH}, training images/s",
         ("conv2d", "conv2d, bfloat16", "ours", "over the faster"),
     )
-    ours = stages.horizontal_conv
+    ours = LargeConv2d.forward
 
-    def direct(x: Tensor, weight: Tensor) -> Tensor:
-        return F.conv2d(x, weight.to(x.dtype), padding=weight.shape[-1] // 2)
+    def direct(layer: LargeConv2d, x: Tensor) -> Tensor:
+        size = layer.weight.shape[-1]
+        if size % 2:
+            return F.conv2d(x, layer.weight, layer.bias, padding=size // 2)
+        before, after = size // 2 - 1, size // 2
+        return F.conv2d(F.pad(x, (before, after, before, after)), layer.weight, layer.bias)
 
     for name in FEEDFORWARD:
         seconds = []
         for convolve, half in ((direct, False), (direct, True), (ours, False)):
-            stages.horizontal_conv = convolve  # type: ignore[assignment]
+            LargeConv2d.forward = convolve  # type: ignore[method-assign, assignment]
             try:
                 network = create_model(name).cuda()
 
@@ -142,7 +145,7 @@ def _feedforward_table() -> Table:
 
                 seconds.append(_time(network, loss, images, repeats=3).train)
             finally:
-                stages.horizontal_conv = ours
+                LargeConv2d.forward = ours  # type: ignore[method-assign]
         rates = [f"{FEEDFORWARD_BATCH / each:,.0f}" for each in seconds]
         table.add_row(name, *rates, f"{min(seconds[:2]) / seconds[2]:.2f} x")
     return table
