@@ -159,7 +159,7 @@ class _WayBack:
         self.dh2 = layer.state()
         # Of the first state, if there was one: as plain numbers, to be handed out.
         self.first = None if kept.skipped else layer.planes()
-        self.dc, self.h1, self.g2 = layer.planes(), layer.planes(), layer.planes()
+        self.dc, self.h1, self.g2 = layer.planes(), layer.planes(), layer.finer()
         self.u1_t, self.u2_t = layer.u1.T.contiguous(), layer.u2.T.contiguous()
         self.stack = min(len(kept.spectra), max(2, _IMAGES_A_SUM // layer.batch))
         self.spectral = layer.spectra(self.stack)

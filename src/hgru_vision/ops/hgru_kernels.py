@@ -4,7 +4,7 @@ A pixel of an image is a row of K channels, all rows lie one after the other, an
 product of rows with a K x K matrix. Letters and equation numbers are those of `circuits/hgru.py`.
 H1 and G2 are not kept for the way back: `inhibit` makes them again, step by step.
 
-Drive, H2 and its gradient go through all steps: `state_kernels.py` tells how they are stored.
+`state_kernels.py` tells how drive, H2, its gradient and G2 are stored.
 
 Constants are one table, (`CONSTANTS`, K): b1, b2, alpha, mu, kappa, beta, omega. Gradients of the
 parameters are summed by each program on its own, in a place of its own, and added up outside: the
@@ -16,7 +16,13 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from hgru_vision.ops.state_kernels import load_state, store_state
+from hgru_vision.ops.state_kernels import (
+    load_gate,
+    load_state,
+    row_sizes,
+    store_gate,
+    store_state,
+)
 
 __all__ = ["CONSTANTS", "excite", "excite_backward", "gate", "gate_backward", "inhibit",
            "inhibit_backward"]  # fmt: skip
@@ -126,7 +132,7 @@ def inhibit(
             tl.dot(h1, _matrix(u2, k, CHANNELS), input_precision=PRECISION)
             + _constant(table, 1, k, CHANNELS)
         )  # Eq. 6
-        tl.store(g2_out + at, g2.to(g2_out.dtype.element_ty), inside)
+        store_gate(g2_out, at, inside, g2)
 
 
 @triton.jit
@@ -160,7 +166,7 @@ def excite(
         at, inside = _in_image(r, k, batch, stored, height, width, channels)
         tl.store(h2_out + at, h2.to(h2_out.dtype.element_ty), inside)
     else:
-        store_state(h2_out, out_exponents, r, at, r < rows, inside, h2)
+        store_state(h2_out, out_exponents, r, at, r < rows, inside, h2, row_sizes(h2))
         g1 = _sigmoid(
             tl.dot(h2.to(u1.dtype.element_ty), _matrix(u1, k, CHANNELS), input_precision=PRECISION)
             + _constant(table, 0, k, CHANNELS)
@@ -212,7 +218,7 @@ def excite_backward(
         )  # fmt: skip
         dh2 *= scale
         h1_stored = tl.load(h1_in + at, inside, 0.0)
-        g2 = tl.load(g2_in + at, inside, 0.0).to(tl.float32)
+        g2 = load_gate(g2_in, at, inside)
         c2 = tl.load(c2_in + at, inside, 0.0).to(tl.float32)
         h2 = load_state(h2_in, h2_exponents, r, at, r < rows, inside)
         h1 = h1_stored.to(tl.float32)
@@ -296,7 +302,7 @@ def gate_backward(
     matrix, matrix_t = _matrix(u1, k, CHANNELS), _matrix(u1_t, k, CHANNELS)
     db1 = tl.zeros((ROWS, CHANNELS), tl.float32)
     du1 = tl.zeros((CHANNELS, CHANNELS), tl.float32)
-    most = tl.zeros((ROWS, CHANNELS), tl.float32)
+    most = tl.zeros((ROWS,), tl.int32)
     unit = tl.load(unit_out)
     kept = tl.load(eta_in) * (tl.load(unit_in) / unit)  # Eq. 9, in the units of this step
     alpha = _constant(table, 2, k, CHANNELS)
@@ -311,7 +317,7 @@ def gate_backward(
             dh2_in, dh2_exponents, r, k, at, rows, inside,
             batch, stored, height, width, channels, LAST,
         )  # fmt: skip
-        g2 = tl.load(g2_in + at, inside, 0.0).to(tl.float32)
+        g2 = load_gate(g2_in, at, inside)
         dx = tl.load(dx_in + at, inside, 0.0).to(tl.float32)
         c1 = tl.load(c1_in + at, inside, 0.0).to(tl.float32)
         g1 = _sigmoid(tl.dot(h2_rounded, matrix, input_precision=PRECISION) + b1)  # Eq. 3
@@ -321,9 +327,10 @@ def gate_backward(
         du1 = tl.dot(tl.trans(h2_rounded), dgate, du1, input_precision=PRECISION)
         dh2 = kept * dh2 * (1 - g2) - dx * c1 * alpha + du * g1
         dh2 += tl.dot(dgate, matrix_t, input_precision=PRECISION)
-        most = tl.maximum(most, tl.abs(dh2))
-        store_state(dh2_out, out_exponents, r, at, r < rows, inside, dh2)
-    tl.store(largest + program, tl.max(most))
+        sizes = row_sizes(dh2)
+        most = tl.maximum(most, tl.where(sizes < 0x7F800000, sizes, 0))  # of those that are finite
+        store_state(dh2_out, out_exponents, r, at, r < rows, inside, dh2, sizes)
+    tl.store(largest + program, tl.max(most).to(tl.float32, bitcast=True))
     _add(constant_sums + program * 7 * CHANNELS, k, tl.sum(db1, 0) * unit)
     _add(matrix_sums + program * CHANNELS * CHANNELS,
          k[:, None] * CHANNELS + k[None, :], du1 * unit)  # fmt: skip

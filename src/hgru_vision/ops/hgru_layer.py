@@ -79,10 +79,14 @@ class Layer:
         size = self.size if count is None else (count, *self.size)
         return torch.empty(size, dtype=self.storage, device=self.device)
 
+    def finer(self) -> Tensor:
+        """Make room for one image a channel of what is stored as `state_kernels` tells."""
+        dtype = torch.uint16 if self.storage == torch.float16 else torch.float32
+        return torch.empty(self.size, dtype=dtype, device=self.device)
+
     def state(self) -> State:
         """Make room for the drive or for H2."""
-        dtype = torch.uint16 if self.storage == torch.float16 else torch.float32
-        numbers = torch.empty(self.size, dtype=dtype, device=self.device)
+        numbers = self.finer()
         return State(numbers, torch.empty(self.size[:3], dtype=torch.int8, device=self.device))
 
     def zero_state(self) -> State:

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from hgru_vision.ops.state_kernels import store_state
+from hgru_vision.ops.state_kernels import row_sizes, store_state
 
 __all__ = [
     "block",
@@ -281,7 +281,8 @@ def _to_planes_kernel(
     r = (y * stored + x) * batch + b
     at = r[:, None] * PITCH + k[None, :]
     inside = (x < stored)[:, None] & (k < PITCH)[None, :]
-    store_state(out, exponents, r, at, x < stored, inside, tl.trans(value))
+    value = tl.trans(value)
+    store_state(out, exponents, r, at, x < stored, inside, value, row_sizes(value))
 
 
 @triton.jit

@@ -1,8 +1,10 @@
-"""How Triton kernels store what goes through all steps of the hGRU: drive, state and its gradient.
+"""How Triton kernels store what float16 would cut too much off, in as many bytes.
 
-What is cut off of these is carried along, and no matrix product reads them as they are stored. So
-they are not stored in float16 like the rest but, in as many bytes, as integers with an exponent for
-each pixel: 15 bits of the pixel's largest channel instead of 11 of each.
+Drive, state and its gradient go through all steps, and with them what is cut off: they are integers
+with an exponent for each pixel, 15 bits of the pixel's largest channel instead of 11 of each.
+
+A gate is alike at many pixels, and so is what is cut off of it, which does not average out. It is
+not negative and at most 1: no sign and a bit less of the exponent leave 13 bits instead of 11.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["load_state", "store_state"]
+__all__ = ["load_gate", "load_state", "row_sizes", "store_gate", "store_state"]
 
 # Exponents of rows of integers: those of finite numbers, and one for a row that has others.
 _LEAST: tl.constexpr = tl.constexpr(-100)
@@ -20,6 +22,9 @@ _BROKEN: tl.constexpr = tl.constexpr(127)
 # nothing of it in the others. Conversions would share the slow unit with exp and rsqrt.
 _BIAS: tl.constexpr = tl.constexpr(2.0**23 + 2.0**15)
 _BIAS_BITS: tl.constexpr = tl.constexpr(0x4B000000)  # its first 16 bits
+# The least gate is stored as 0; added to all, so that none has a smaller exponent.
+_CLOSED: tl.constexpr = tl.constexpr(2.0**-15)
+_CLOSED_BITS: tl.constexpr = tl.constexpr(0x38000000)
 
 
 @triton.jit
@@ -42,12 +47,16 @@ def load_state(numbers, exponents, r, at, there, inside):
 
 
 @triton.jit
-def store_state(numbers, exponents, r, at, there, inside, value):
+def row_sizes(value):
+    """Give the bits of each row's largest size; those of an infinity or a NaN are the largest."""
+    return tl.max(value.to(tl.int32, bitcast=True) & 0x7FFFFFFF, 1)
+
+
+@triton.jit
+def store_state(numbers, exponents, r, at, there, inside, value, sizes):
     """Write rows of a state: integers below 2^15, and the power of two above, or plain numbers."""
     if numbers.dtype.element_ty == tl.uint16:
-        # Of the bits without the sign, those of a NaN are the largest.
-        size = tl.max(value.to(tl.int32, bitcast=True) & 0x7FFFFFFF, 1)
-        exponent = (size >> 23) - 126  # all are below its power of two
+        exponent = (sizes >> 23) - 126  # all are below its power of two
         broken = exponent > _MOST
         exponent = tl.minimum(tl.maximum(exponent, _LEAST), _MOST)
         scaled = tl.minimum(value * _power_of_two(15 - exponent)[:, None], 32767.0)
@@ -56,3 +65,24 @@ def store_state(numbers, exponents, r, at, there, inside, value):
         tl.store(exponents + r, tl.where(broken, _BROKEN, exponent).to(tl.int8), there)
     else:
         tl.store(numbers + at, value.to(numbers.dtype.element_ty), inside)
+
+
+@triton.jit
+def load_gate(gates, at, inside):
+    """Read a gate."""
+    if gates.dtype.element_ty == tl.uint16:
+        bits = (tl.load(gates + at, inside, 0).to(tl.int32) << 11) + _CLOSED_BITS
+        gate = bits.to(tl.float32, bitcast=True) - _CLOSED
+    else:
+        gate = tl.load(gates + at, inside, 0.0)
+    return gate
+
+
+@triton.jit
+def store_gate(gates, at, inside, gate):
+    """Write a gate: the last 4 bits of its exponent and the first 12 of its fraction."""
+    if gates.dtype.element_ty == tl.uint16:
+        bits = (gate + _CLOSED).to(tl.int32, bitcast=True) - _CLOSED_BITS
+        tl.store(gates + at, ((bits + (1 << 10)) >> 11).to(tl.uint16), inside)
+    else:
+        tl.store(gates + at, gate, inside)
