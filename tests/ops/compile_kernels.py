@@ -30,7 +30,7 @@ TYPES = {
 compiled = set()
 
 
-def compile_launch(kernel, *args, grid, warmup, num_warps=4, **keywords):
+def compile_launch(kernel, *args, grid, warmup, num_warps=4, num_stages=3, **keywords):
     """Take the place of `JITFunction.run`."""
     given = dict(zip(kernel.arg_names, args, strict=False)) | keywords
     signature, constants, hints = {}, {}, {}
@@ -48,12 +48,13 @@ def compile_launch(kernel, *args, grid, warmup, num_warps=4, **keywords):
                 hints[(place,)] = [["tt.divisibility", 16]]
     if given:
         raise TypeError(f"{kernel.__name__} takes no {', '.join(given)}")
-    case = kernel.__name__, *signature.items(), *constants.items(), num_warps
+    options = {"num_warps": num_warps, "num_stages": num_stages}
+    case = kernel.__name__, *signature.items(), *constants.items(), *options.items()
     if case in compiled:
         return
     compiled.add(case)
     source = ASTSource(kernel, signature, constants, hints)
-    made = triton.compile(source, target=HOPPER, options={"num_warps": num_warps})
+    made = triton.compile(source, target=HOPPER, options=options)
     storage = "float16" if "*fp16" in signature.values() else "float32"
     print(f"{kernel.__name__:24} {storage} {usage(made.asm['cubin'])}", flush=True)
 
@@ -76,6 +77,7 @@ def launch_all(channels, storage):
     from hgru_vision.ops.gemm import GemmKernel
     from hgru_vision.ops.hgru import Parameters, run
     from hgru_vision.ops.map_kernels import TwoMaps
+    from hgru_vision.ops.response_kernels import SquaredResponses
 
     layer = HGRU(channels, kernel_size=3, timesteps=2)
     names = Parameters._fields[1:]
@@ -86,6 +88,8 @@ def launch_all(channels, storage):
     GemmKernel.prepare(layer.w(), x, storage)(x).sum().backward()
     features = torch.rand(2, 8, 8, channels).movedim(3, 1).requires_grad_()
     TwoMaps.apply(features, torch.rand(2, channels)).sum().backward()
+    filters = torch.rand(channels, 1, 7, 7, requires_grad=True)
+    SquaredResponses.apply(x[:, :1].detach(), filters).sum().backward()
 
 
 if __name__ == "__main__":

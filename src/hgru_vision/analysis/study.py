@@ -261,7 +261,7 @@ def _telling(groups: list[list[dict[str, Any]]]) -> list[str]:
 def _naming(values: dict[str, Any], keys: list[str], most: int = 2) -> str:
     """Tell values apart by a few fields, or by a digest where it takes more."""
     if len(keys) <= most:
-        names = (key.removeprefix("options.") for key in keys)
+        names = (key.removeprefix("options.").removeprefix("stages.-1.") for key in keys)
         return ", ".join(
             f"{name}={_short(values.get(key))}" for name, key in zip(names, keys, strict=True)
         )
@@ -270,12 +270,16 @@ def _naming(values: dict[str, Any], keys: list[str], most: int = 2) -> str:
 
 
 def _flat(config: RunConfig) -> dict[str, Any]:
-    """Give what repetitions have in common as ``{"stages.0.images": ...}``."""
+    """Give what repetitions have in common as ``{"stages.-1.images": ...}``.
+
+    Stages are counted from the last, the one with the task itself: a longer task has more before.
+    """
     flat: dict[str, Any] = {}
 
     def visit(value: Any, path: str) -> None:
         if isinstance(value, dict | list):
-            pairs = value.items() if isinstance(value, dict) else enumerate(value)
+            first = -len(value) if path == "stages" else 0
+            pairs = value.items() if isinstance(value, dict) else enumerate(value, first)
             for key, each in pairs:
                 visit(each, f"{path}.{key}" if path else str(key))
         else:

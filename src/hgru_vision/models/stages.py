@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hgru_vision.models.registry import Head
-from hgru_vision.ops import horizontal_conv, two_maps
+from hgru_vision.ops import horizontal_conv, squared_responses, two_maps
 from hgru_vision.papers.linsley2018 import (
     GABOR_ORIENTATIONS,
     GABOR_PHASES,
@@ -172,7 +171,7 @@ class InputStage(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Filter and square."""
         # The gain within the square saves a pass over the largest tensor of a small network.
-        return F.conv2d(images, math.sqrt(self.gain) * self.weight, padding="same").square()
+        return squared_responses(images, math.sqrt(self.gain) * self.weight)
 
     def extra_repr(self) -> str:
         """Show what the stage was made with."""

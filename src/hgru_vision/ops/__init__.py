@@ -10,6 +10,7 @@ from hgru_vision.ops.dispatch import (
     storage_at_once,
 )
 from hgru_vision.ops.maps import two_maps
+from hgru_vision.ops.responses import squared_responses
 
 __all__ = [
     "Backend",
@@ -18,6 +19,7 @@ __all__ = [
     "explain",
     "horizontal_conv",
     "prepare",
+    "squared_responses",
     "storage_at_once",
     "two_maps",
 ]

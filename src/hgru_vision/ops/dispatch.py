@@ -26,6 +26,7 @@ __all__ = [
     "horizontal_conv",
     "prepare",
     "storage_at_once",
+    "takes_kernels",
 ]
 
 Backend = Literal["auto", "reference", "fft", "matmul", "gemm", "gemm32"]
@@ -225,6 +226,22 @@ def _gpu_form_lacks(x: Tensor) -> str | None:
     if not has_triton():
         return "Triton is not installed"
     return None
+
+
+def takes_kernels(*tensors: Tensor) -> bool:
+    """Say whether a kernel that torch cannot look into may take these: float32, and nobody traces.
+
+    Examples
+    --------
+    >>> takes_kernels(torch.ones(2))  # on a CPU
+    False
+    """
+    return (
+        all(each.dtype == torch.float32 for each in tensors)
+        and all(_gpu_form_lacks(each) is None for each in tensors)
+        and not torch.is_autocast_enabled("cuda")
+        and not torch.compiler.is_compiling()
+    )
 
 
 def has_triton() -> bool:

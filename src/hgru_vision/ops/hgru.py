@@ -173,21 +173,23 @@ class _WayBack:
         h2, c1 = kept.first.pop() or (layer.zero_state(), torch.zeros_like(dc))
         last = t + 1 == self.steps
         given = self.last if last else self.dh2
-        blocks = {**layer.blocks(), "PRECISION": layer.exact}
-        few = {**blocks, "ROWS": max(16, layer.block_rows // 4)}  # many sums take many registers
-        parts = layer.rows, layer.parts
+        rows = max(16, layer.block_rows // 4)  # sums over many iterations take many registers
+        parts = layer.rows, triton.cdiv(layer.rows, rows)
+        few = {
+            **layer.blocks(), "ROWS": rows, "PRECISION": layer.exact, "LAST": last,
+            "num_warps": min(8, max(1, layer.wide**2 // 1024)),
+        }  # fmt: skip
         layer.inhibit(kept.drive, c1, h2, h1, g2=g2)
         # C2[t] has served then: the gradient of H1 takes its place, and that of the drive in turn.
         pixel.excite_backward[(self.programs,)](
             *given, h1, g2, c2, *h2, self.u2_t, layer.constants, layer.eta(t), self.largest,
             layer.room, units[1:], units, dc, c2, self.constants, self.u2, self.eta[t],
-            layer.rows, triton.cdiv(layer.rows, few["ROWS"]), *layer.image, **few, LAST=last,
-            PROGRAMS=_PROGRAMS, num_warps=min(8, max(1, layer.wide**2 // 1024)),
+            *parts, *layer.image, **few, PROGRAMS=_PROGRAMS,
         )  # fmt: skip
         self._convolve(2 * t + 1)
         pixel.inhibit_backward[(self.programs,)](
             c2, dc, h1, c1, *h2, layer.constants, units,
-            dc, c2, self.constants, *parts, **layer.blocks(),
+            dc, c2, self.constants, layer.rows, layer.parts, **layer.blocks(),
         )  # fmt: skip
         if 2 * t < kept.skipped:
             return
@@ -196,7 +198,7 @@ class _WayBack:
         pixel.gate_backward[(self.programs,)](
             dc, *h2, *given, g2, c2, c1, layer.u1, self.u1_t, layer.constants, layer.eta(t),
             units[1:], units, *new, self.largest, self.constants, self.u1, *parts, *layer.image,
-            **blocks, LAST=last,
+            **few, num_stages=1,
         )  # fmt: skip
 
     def images(self, like: Tensor) -> tuple[Tensor, Tensor | None]:

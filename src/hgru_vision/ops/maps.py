@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hgru_vision.ops.dispatch import has_triton
+from hgru_vision.ops.dispatch import takes_kernels
 
 __all__ = ["two_maps"]
 
@@ -30,13 +30,9 @@ def two_maps(features: Tensor, weight: Tensor) -> Tensor:
     tensor([3., 3.])
     """
     ours = (
-        features.is_cuda
-        and features.dtype == weight.dtype == torch.float32
-        and not torch.is_autocast_enabled("cuda")
-        and not torch.compiler.is_compiling()
+        takes_kernels(features, weight)
         and 1 < features.shape[1] <= MOST_CHANNELS  # one lies side by side in any order
         and features.is_contiguous(memory_format=torch.channels_last)
-        and has_triton()
     )
     if not ours:
         return F.conv2d(features, weight)
