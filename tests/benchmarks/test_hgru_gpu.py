@@ -34,6 +34,7 @@ def test_it_prints_all_tables(monkeypatch):
     monkeypatch.setattr(hgru_gpu, "FEEDFORWARD_BATCH", 2)
     monkeypatch.setattr(hgru_gpu, "REPEATS", 1)
     monkeypatch.setattr(hgru_gpu, "ERROR_BATCHES", (2,))
+    monkeypatch.setattr(hgru_gpu, "ERROR_DRAWS", 1)
     out = io.StringIO()
     run("hgru", Console(file=out, width=160))
     for title in ("hGRU network", "hGRU layer", "large kernels", "error against float64"):
