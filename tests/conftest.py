@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from PIL import Image
 from scipy.io import savemat
 
@@ -23,6 +24,10 @@ _sources = sorted((ROOT / "src/hgru_vision/stimuli").glob("*.py"))
 _digest = hashlib.sha256(b"".join(path.read_bytes() for path in _sources)).hexdigest()[:16]
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / f"numba-{_digest}"))
 
+
+# A test that was slow once, on a busy machine, is no worse for it.
+settings.register_profile("hgru-vision", deadline=None)
+settings.load_profile("hgru-vision")
 
 # Workers of pytest-xdist share the cores; threads of torch besides would wait for each other.
 if "PYTEST_XDIST_WORKER" in os.environ:

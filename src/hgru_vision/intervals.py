@@ -3,7 +3,7 @@
 from statistics import NormalDist
 
 
-def wilson_interval(successes: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+def wilson_interval(successes: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
     """Wilson score interval of a binomial proportion.
 
     The set of proportions that a score test at level `confidence` does not reject (Wilson, 1927,

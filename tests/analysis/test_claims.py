@@ -104,7 +104,7 @@ def test_a_drop_that_is_not_negligible_is_partly(ledger):
 def test_what_differs_by_chance_alone_does_not_count_as_above(ledger):
     found = finding(ledger(FULL | {"hgru_no_time_gain": (0.989, 0.9, 0.8)}), "The time-gain")
     assert [part.holds for part in found.parts] == [False, True, True]
-    assert "`hgru` is above `hgru_no_time_gain` at 6: no difference" in found.reason
+    assert "`hgru` is above `hgru_no_time_gain` at 6: their intervals overlap" in found.reason
 
 
 def test_a_missing_part_keeps_a_claim_from_being_reproduced(ledger):

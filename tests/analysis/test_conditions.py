@@ -27,7 +27,10 @@ def test_one_thing_is_changed_at_a_time():
     ]
     assert values(on("canvas")) == [120, 150, 200, 300]
     paddles = [pathfinder_config(each.source).paddles for each in on("canvas")]
-    assert paddles == [96, 150, 267, 600]
+    assert paddles == [88, 150, 290, 708]
+    wide = [120 - 22, 150 - 22, 200 - 22, 300 - 22]  # within a border of 11 pixels
+    density = [n / side**2 for n, side in zip(paddles, wide, strict=True)]
+    assert density == pytest.approx([150 / 128**2] * 4, rel=0.01)
     assert values(on("density")) == [50, 100, 150, 200, 250, 300]
     assert {"paper", "matched", "authors", "lra-32"} < set(values(on("preset")))
     assert not any(str(name).startswith("crbp") for name in values(on("preset")))  # one marker
@@ -40,7 +43,7 @@ def test_the_authors_images_are_changed_by_their_own_fields():
     config = make_run("curriculum", preset="authors")
     sizes = [pathfinder_config(each.source) for each in on("canvas", config)]
     assert [(each.size, each.canvas) for each in sizes][::3] == [(120, 240), (300, 600)]
-    assert [each.distractors for each in sizes] == [2, 7, 18, 49]
+    assert [each.distractors for each in sizes] == [1, 7, 20, 59]
     assert values(on("density", config)) == [28, 36, 56, 76, 92, 112]
     assert values(on("probe", config)) == ["authors", "paper"]
 

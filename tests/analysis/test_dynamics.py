@@ -17,7 +17,7 @@ from hgru_vision.analysis.dynamics import (
     norm,
     unfold,
 )
-from hgru_vision.circuits import HGRU, Trajectory
+from hgru_vision.circuits import HGRU, HGRUReleased, Trajectory
 from hgru_vision.circuits.contextual_demo import hand_set_model
 from hgru_vision.training.evaluate import evaluate
 
@@ -145,6 +145,20 @@ def data() -> Pathfinder:
 def network(decisive: Any, data: Pathfinder) -> torch.nn.Module:
     images = torch.from_numpy(data.batch(range(20)))[:, None] / 255
     return decisive(create_model("hgru_small"), images).eval()
+
+
+def test_the_released_circuit_is_read_out_behind_its_batch_norm(data: Pathfinder) -> None:
+    network: Any = create_model("hgru_small")
+    network.features = HGRUReleased(8, 7, 4)
+    with torch.no_grad():
+        network.features.norm.weight.mul_(3)
+        torch.nn.init.eye_(network.readout.decide.weight)
+    network.eval()
+    image, _ = data[3]
+    with torch.no_grad():
+        logits = network(image[None])
+    found = unfold(network, data, 3)
+    assert found.probability[-1] == pytest.approx(float(logits.softmax(dim=1)[0, 1]), abs=1e-5)
 
 
 def test_a_network_is_followed_to_its_decision(data: Pathfinder, network: Any) -> None:

@@ -225,6 +225,21 @@ def test_the_sign_of_w_is_that_with_which_it_excites(decisive):
     assert connections(network).excited == pytest.approx(15 / 25)
 
 
+@pytest.mark.parametrize("name", ["hgru_bn", "hgru_nonnegative"])
+def test_the_sign_of_w_with_batch_norm(name):
+    network = create_model(name)
+    circuit = network.features
+    before = connections(network)
+    kernels = [circuit.w_e, circuit.w] if name == "hgru_nonnegative" else [circuit.w]
+    with torch.no_grad():
+        for each in (*(kernel.pairs for kernel in kernels), circuit.norm_c1.delta):
+            each.neg_()
+        circuit.norm_c2.delta.neg_()
+    after = connections(network)  # the same network
+    assert np.array_equal(after.weights, before.weights)
+    assert after.excited == before.excited
+
+
 @pytest.mark.parametrize("name", ["gru", "hgru_nonnegative", "hgru_no_linear", "hgru_small"])
 def test_relatives_of_the_hgru(name):
     network = create_model(name)

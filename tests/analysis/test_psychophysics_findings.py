@@ -167,6 +167,27 @@ def test_chance_at_the_widest(share, trials, verdict):
     assert f"{low:.1%} to {high:.1%}" in found.reason
 
 
+def test_what_repeated_runs_differ_by_is_allowed_for_at_chance_too():
+    wide = dict(spacings=(2.4,), lengths=(9,), trials=10_000, spread=0.06)
+    found = [
+        at_chance_when_wide(observer(lambda *_: 0.57, **wide, runs=5, seed=seed))
+        for seed in range(30)
+    ]
+    assert all(each.statistics["dispersion"] > 10 for each in found)
+    assert sum(each.verdict == "holds" for each in found) <= 3
+    assert at_chance_when_wide(observer(flat, **wide)).statistics["dispersion"] == 1
+
+
+def test_spacings_of_a_small_grid_are_not_repetitions():
+    small = tuple(spacing / 4 for spacing in SPACINGS)
+    found = falls_with_spacing(
+        observer(lambda length, spacing: like_people(length, 4 * spacing), spacings=small)
+    )
+    assert found.statistics["dispersion"] == 1
+    assert found.statistics["trend_z"] < -8
+    assert found.verdict == "holds"
+
+
 def test_where_chance_begins_can_be_chosen():
     scores = observer(like_people, spacings=(0.3, 0.9), trials=4000)
     assert at_chance_when_wide(scores, beyond=0.8).verdict == "holds"

@@ -3,7 +3,9 @@ import numpy as np
 from hgru_vision.figures.contours import RED, contour_sheet_figure, reddened
 from hgru_vision.stimuli.contours import ContourConfig, draw
 
-SMALL = ContourConfig(length=3, canvas=32, cells=8, eccentricity=0.5, antialias=False)
+SMALL = ContourConfig(
+    length=3, canvas=32, cells=8, eccentricity=0.5, thickness=1 / 16, antialias=False
+)
 
 
 def test_the_contour_is_red_and_all_else_is_grey():

@@ -12,7 +12,7 @@ from hgru_vision.stimuli.contours import ContourConfig, images
         {"canvas": 150, "shear": 0.6, "contrast": 0.7},
         {"canvas": 67, "cells": 7, "paddle_length": 0.25, "thickness": 0.2, "length": 3},
         {"antialias": False, "thickness": 0.1},
-        {"antialias": False, "contrast": 0.3, "canvas": 150, "scattered": False},
+        {"antialias": False, "thickness": 0.06, "contrast": 0.3, "canvas": 150, "scattered": False},
     ],
 )
 def test_the_compiled_painting_is_that_of_plain_numpy(changes):

@@ -150,7 +150,7 @@ def test_what_is_not_the_contour_does_not_depend_on_how_absence_looks():
 
 @pytest.mark.parametrize("shear", [0.0, -0.6])
 def test_the_image_is_the_paddles_and_nothing_else(shear):
-    config = ContourConfig(length=5, shear=shear, canvas=200, antialias=False)
+    config = ContourConfig(length=5, shear=shear, canvas=200, thickness=0.04, antialias=False)
     stimulus = draw(config, 2, 5)
     expected = np.zeros((200, 200), bool)
     y, x = np.mgrid[0:200, 0:200] + 0.5
@@ -229,7 +229,18 @@ def test_the_conditions_of_the_paper():
         ({"paddle_length": 0.3}, ValueError, "paddle_length must be above 0 and at most a cell"),
         ({"thickness": 0}, ValueError, "thickness must be above 0 and at most a cell, 0.25; got 0"),
         ({"eccentricity": -1}, ValueError, "eccentricity must be 0 or more; got -1"),
-        ({"contrast": 2}, ValueError, "contrast must be above 0 and at most 1; got 2"),
+        ({"contrast": 2}, ValueError, "contrast must be from 1/255 to 1; got 2"),
+        (
+            {"canvas": 150, "antialias": False},
+            ValueError,
+            "thickness must be 1 pixels or more, 0.0533 degrees on this canvas, so that no paddle "
+            "is lost; antialias=True draws thinner ones; got 0.03125",
+        ),
+        (
+            {"antialias": False, "paddle_length": 0.04},
+            ValueError,
+            "paddle_length must be 1.5 pixels or more, 0.0469 degrees on this canvas",
+        ),
         ({"scattered": 1}, TypeError, "scattered must be of type bool; got 1"),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 from hgru_vision.stimuli import (
     ReleasedConfig,
     UnsatisfiableError,
+    draw,
     images,
     labels,
     preset,
@@ -198,3 +199,18 @@ def test_seeds_without_room_end_in_an_error_with_values_that_fit(monkeypatch):
     ):
         scenes(config, 0, [0])
     scenes(replace(config, seed_distance=12), 0, [0])
+
+
+@pytest.mark.parametrize("name", ["authors", "lra-32", "lra-64", "crbp-14"])
+def test_every_paddle_of_a_target_is_in_its_mask(name):
+    config = preset(name)
+    for index in range(12):
+        seen = draw(config, 0, index)
+        grown = scenes(config, 0, [index])
+        for path, mask in enumerate(seen.masks[:2]):
+            centres = grown.centres[0, grown.paths[0] == path]
+            near = [
+                mask[max(0, int(y) - 2) : int(y) + 3, max(0, int(x) - 2) : int(x) + 3].any()
+                for x, y in centres
+            ]
+            assert all(near)

@@ -149,7 +149,11 @@ def above(found: Evidence, better: str, worse: str, length: int, measure: str = 
         return Part(says=says, numbers=numbers, holds=holds, why="" if holds else "it diverged")
     if measure == "accuracy":
         holds = _interval(first)[0] > _interval(second)[1]
-        apart = "it is below" if _interval(first)[1] < _interval(second)[0] else "no difference"
+        apart = (
+            "it is below"
+            if _interval(first)[1] < _interval(second)[0]
+            else "their intervals overlap"
+        )
     else:
         holds, apart = high > low, "it is not"
     return Part(says=says, numbers=numbers, holds=holds, why="" if holds else apart)

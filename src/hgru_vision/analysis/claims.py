@@ -166,7 +166,7 @@ def _slower(found: Evidence) -> tuple[Part, ...]:
     return tuple(falls(found, model, "alc") for model in MAIN)
 
 
-_TRENDS = 'Main, "Recurrent models", Fig. 2a'
+_TRENDS = 'Main, "Recurrent models", Fig. 3a'
 _CONTROLS = 'Supp., "Additional recurrent models" and the comparison of control models'
 
 CLAIMS: tuple[Claim, ...] = (
@@ -245,14 +245,14 @@ CLAIMS: tuple[Claim, ...] = (
         name="The hGRU learns fastest",
         says="Its area under the learning curve is above that of all other recurrent networks; "
         "only the U-Net comes close.",
-        place="Main, Fig. 2b",
+        place="Main, Fig. 3b",
         judge=_rate,
     ),
     Claim(
         name="Longer paths are learnt more slowly",
         says="The area under the learning curve falls with length. Judged by runs from scratch "
         "(`hgru sweep paper`): by stages, a longer length begins with what a shorter one taught.",
-        place='Main, "Recurrent models", Fig. 2b',
+        place='Main, "Recurrent models", Fig. 3b',
         judge=_slower,
         recipe="paper",
     ),

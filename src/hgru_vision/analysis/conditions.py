@@ -3,7 +3,7 @@
 =========  =======================================================================================
 length     paddles in a path
 preset     the generator, at the trained length
-canvas     pixels on a side; paddles in proportion to the area, so that density stays
+canvas     pixels on a side; paddles in proportion to the area within the border: density stays
 density    paddles in an image
 steps      of the circuit; beyond the trained number, what is learnt step by step goes on with its
            last value
@@ -118,10 +118,18 @@ def _canvases(task: Source) -> list[Condition]:
     for factor in CANVASES:
         size = round(factor * config.size)
         canvas = size if isinstance(config, PathfinderConfig) else size * config.reduce
-        paddles = round(config.paddles * (size / config.size) ** 2)
+        border = 2 * _border(config)
+        paddles = round(config.paddles * ((size - border) / (config.size - border)) ** 2)
         changes = {"canvas": canvas, **_paddles(config, paddles)}
         found.append(_on("canvas", size, _changed(task, changes)))
     return found
+
+
+def _border(config: Config) -> float:
+    """Pixels at each side of an image that stay empty."""
+    if isinstance(config, PathfinderConfig):
+        return config.edge_margin
+    return config.padding / config.reduce
 
 
 def _densities(task: Source) -> list[Condition]:

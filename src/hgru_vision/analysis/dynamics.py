@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from hgru_vision.circuits.base import Circuit
+from hgru_vision.circuits.released import HGRUReleased
 from hgru_vision.data.datasets import Pathfinder
 from hgru_vision.stimuli._types import Floats
 from hgru_vision.stimuli.scenes import Stimulus
@@ -283,7 +284,10 @@ def unfold(network: nn.Module, data: Pathfinder, item: int) -> Unfolding:
     like = next(network.parameters())
     images = as_input(torch.from_numpy(stimulus.image)[None].to(like.device), like.dtype)
     trajectory = circuit(network.get_submodule("input")(images), return_trajectory=True)
-    logits = network.get_submodule("readout")(trajectory.h2[:, 0])  # (T, 2)
+    states = trajectory.h2[:, 0]
+    if isinstance(circuit, HGRUReleased):  # which normalises its last state for the readout
+        states = circuit.norm(states)
+    logits = network.get_submodule("readout")(states)  # (T, 2)
 
     paths = _paths(stimulus)
     distractors = stimulus.masks[2:].any(axis=0)

@@ -27,7 +27,12 @@ from hgru_vision.analysis.association import (
     relative_orientation,
 )
 from hgru_vision.analysis.orientation_tuning import Tuning, measure_tuning
-from hgru_vision.circuits import Circuit, HGRUSeparateKernels, SymmetricKernel
+from hgru_vision.circuits import (
+    Circuit,
+    HGRUBatchNorm,
+    HGRUSeparateKernels,
+    SymmetricKernel,
+)
 from hgru_vision.papers.linsley2018 import COMMON_ORIENTATION, EIGEN_VARIANCE
 from hgru_vision.stimuli._types import Array, Floats, Indices
 
@@ -107,7 +112,9 @@ def connections(network: nn.Module) -> Connections:
         )
     kernel: Any = circuit.w_e if isinstance(circuit, HGRUSeparateKernels) else circuit.w
     weights = kernel() if isinstance(kernel, SymmetricKernel) else kernel
-    beta = getattr(circuit, "beta", None)
+    beta: Any = getattr(circuit, "beta", None)
+    if isinstance(circuit, HGRUBatchNorm):  # C2 is scaled before beta sees it
+        beta = beta.flatten() * circuit.norm_c2.delta[-1].flatten()
     sign = -1 if beta is not None and beta.mean() < 0 else 1
     device = weights.device
     return Connections(

@@ -1,4 +1,4 @@
-"""The paper's measures of learning (Main, "Training and evaluation"), and how often it fails.
+"""The paper's measures of learning (Main, "Model implementation"), and how often it fails.
 
 Accuracy on test images; the area under the learning curve (ALC); both "taken from the model that
 achieved the highest accuracy across 5 separate runs". Beside them stand what the best of five

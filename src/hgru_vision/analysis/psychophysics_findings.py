@@ -42,7 +42,7 @@ BEYOND = 2.0  # degrees
 CHANCE = 0.5
 TINY = 1e-12  # smaller probabilities mean nothing
 REPETITIONS = 1000  # simulated curves
-PLACES = 2  # of spacings that are the same: those read off a figure agree to a hundredth only
+DIGITS = 2  # of spacings of one panel: those read off a figure agree in these only
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,9 +148,14 @@ def at_chance_when_wide(
         widest = max(score.spacing for score in scores)
         reason = f"no condition is as wide; the widest is {widest:.2f} degrees"
         return Finding(claim=claim, verdict="undecided", reason=reason, statistics={})
-    correct, trials = (int(total) for total in _totals(chosen))
-    low, high = wilson_interval(correct, trials)
+    correct, trials = _totals(chosen)
+    groups: dict[tuple[int, float], list[Score]] = defaultdict(list)
+    for score in chosen:
+        groups[score.length, score.spacing].append(score)
+    dispersion = _dispersion(list(groups.values()))
+    low, high = wilson_interval(correct / dispersion, trials / dispersion)
     statistics = {"accuracy": correct / trials, "low": low, "high": high, "trials": trials}
+    statistics["dispersion"] = dispersion
     shown = f"{correct / trials:.1%} correct, {low:.1%} to {high:.1%}"
     verdict: Verdict = "undecided"
     if CHANCE - least <= low and high <= CHANCE + least:
@@ -242,8 +247,9 @@ def _curves(scores: Sequence[Score], along: Along) -> tuple[list[_Curve], float]
     """Give the curves of two levels or more, and the dispersion of repeated runs."""
     groups: dict[tuple[float, float], list[Score]] = defaultdict(list)
     for score in scores:
-        spacing = round(score.spacing, PLACES)
-        panel, level = (score.length, spacing) if along == "spacing" else (spacing, score.length)
+        panel, level = float(score.length), score.spacing
+        if along == "length":
+            panel, level = float(f"{score.spacing:.{DIGITS}g}"), float(score.length)
         groups[panel, level].append(score)
     panels: dict[float, list[tuple[float, Floats]]] = defaultdict(list)
     for panel, level in sorted(groups):

@@ -35,7 +35,7 @@ __all__ = [
 FIELD = 21  # hypercolumns on a side
 LINE = 9  # elements of the contour
 CENTRE = slice((FIELD - LINE) // 2, (FIELD + LINE) // 2)  # six hypercolumns from every border
-TUNING = 4.0  # concentration of the drive's orientation tuning: half-width 24 degrees
+TUNING = 4.0  # concentration of the drive's orientation tuning: half-width 17 degrees
 
 
 class SurroundSuppression(NamedTuple):

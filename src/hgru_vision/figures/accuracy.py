@@ -1,4 +1,4 @@
-"""Fig. 2a: accuracy of each network on each path length, a panel a class of networks."""
+"""Fig. 3a: accuracy of each network on each path length, a panel a class of networks."""
 
 from matplotlib.figure import Figure
 

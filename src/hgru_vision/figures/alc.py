@@ -1,4 +1,4 @@
-"""Fig. 2b: area under the learning curve of each network on each path length."""
+"""Fig. 3b: area under the learning curve of each network on each path length."""
 
 from matplotlib.figure import Figure
 

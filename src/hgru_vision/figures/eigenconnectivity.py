@@ -109,7 +109,7 @@ def _distance(axes: Axes, found: Eigenconnectivity) -> None:
     _profile(axes, profiles.across, "across", BLUE)
     _profile(axes, profiles.along, "along", RED)
     _finish(axes, "like orientations", "along - across", profiles.collinearity)
-    axes.set(xlabel="distance (pixels)", ylabel="mean weight")
+    axes.set(xlabel="distance (places of the map)", ylabel="mean weight")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     low, high = axes.get_ylim()
     axes.set_ylim(low, high + 0.2 * (high - low))  # room for the legend, which holds for both

@@ -1,4 +1,4 @@
-"""Fig. 2d: positive examples of each path length."""
+"""Fig. 3d: positive examples of each path length."""
 
 from dataclasses import replace
 

@@ -87,7 +87,7 @@ MAIN: Panels = {
     "Residual": _names("residual", "Main"),
     "Per-pixel": _names("per-pixel", "Main"),
 }
-"""Panels of Fig. 2a and 2b, with their networks."""
+"""Panels of Fig. 3a and 3b, with their networks."""
 
 SUPPLEMENT: Panels = {
     "Recurrent, further": ("hgru", *_names("recurrent", "Supp.")),

@@ -1,4 +1,4 @@
-"""Fig. 2c: accuracy on the longest paths against the size of the network."""
+"""Fig. 3c: accuracy on the longest paths against the size of the network."""
 
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.lines import Line2D

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 __all__ = ["FIGURES", "LEDGER_PAGES", "NETWORK_FIGURES", "check_name", "draw"]
 
 FIGURES = {
-    "accuracy": "Fig. 2a: accuracy by network and path length",
-    "alc": "Fig. 2b: area under the learning curve",
-    "parameters": "Fig. 2c: accuracy against the multiple of the hGRU's parameters",
-    "exemplars": "Fig. 2d: images of each path length",
+    "accuracy": "Fig. 3a: accuracy by network and path length",
+    "alc": "Fig. 3b: area under the learning curve",
+    "parameters": "Fig. 3c: accuracy against the multiple of the hGRU's parameters",
+    "exemplars": "Fig. 3d: images of each path length",
     "supplement": "Supplement: the hGRU and additional control networks",
     "beyond": "Networks that the paper does not have",
     "curves": "Learning curves of all runs",

@@ -111,7 +111,8 @@ def _accuracies(study: Study) -> str:
 def _row(study: Study, network: Network) -> str:
     cells = [_cell(study.cells.get((network, length))) for length in study.lengths]
     multiple = ""
-    count = max(row.result.parameters for row in study.rows if row.config.model == network.model)
+    own = (cell for (each, _), cell in study.cells.items() if each == network)
+    count = max(result.parameters for cell in own for result in cell.results)
     if network.parameters is not None:
         multiple = f"<br><small>{network.parameters / CATALOGUE['hgru'].parameters:.3g}x</small>"
     return (

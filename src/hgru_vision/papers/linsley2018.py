@@ -44,7 +44,7 @@ LARGEST_SHEAR = 0.6  # SF, "between -0.6 and +0.6"
 CONTOUR_DATASETS = 28  # "for every condition (28 total)": 4 lengths x 7 shears. The dataset says:
 CONTOUR_SHEARS = 5  # "5 different relative-spacing conditions"
 
-# -- Natural images and learnt connections: Supp., "Eigenconnectivity" -----------------------------
+# -- Natural images and learnt connections: Supp., "Visualizing horizontal connections" ------------
 BSDS_CROP = 300  # pixels on a side; "random crops to 300x300 pixels"
 BSDS_ROTATION = 30.0  # degrees; "random rotations of +/- 30 degrees"
 BSDS_EPOCHS = 1_000

@@ -20,7 +20,7 @@ def paper(
 
     From scratch, Adam at 1e-3, batches of 32, two epochs over 900,000 images (four for residual and
     per-pixel networks), an evaluation every 1,000 batches, judged on 100,000 images. An evaluation
-    on the way looks at 10,000 of them, not at all.
+    on the way looks at 10,000 held-out images of its own.
 
     Examples
     --------

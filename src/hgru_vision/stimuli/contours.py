@@ -68,13 +68,13 @@ class ContourConfig:
         at 0.75 every contour of its 28 conditions lies wholly in the image wherever its middle is,
         so that conditions do not differ in where contours are.
     contrast
-        Brightness of paddles, above 0 and at most 1.
+        Brightness of paddles, from 1/255 to 1.
     antialias
         Grey edges, or binary images.
     scattered
         Contour-absent images have as many paddles in the contour's direction, each where such a
-        paddle of a contour may lie, but each of another contour. Without it all their paddles point
-        anywhere, and counting directions tells the images apart.
+        paddle of a contour may lie, but each of a contour drawn anew: a few may be of the same one.
+        Without it all their paddles point anywhere, and counting directions tells the images apart.
 
     Examples
     --------
@@ -108,7 +108,16 @@ class ContourConfig:
             good = 0 < getattr(self, name) <= self.cell
             self._require(name, good, f"above 0 and at most a cell, {self.cell:g}")
         self._require("eccentricity", 0 <= self.eccentricity < math.inf, "0 or more")
-        self._require("contrast", 0 < self.contrast <= 1, "above 0 and at most 1")
+        self._require("contrast", 1 / 255 <= self.contrast <= 1, "from 1/255 to 1")
+        if not self.antialias:  # a smaller one may lie between the centres of pixels
+            for name, pixels in (("thickness", 1), ("paddle_length", 1.5)):
+                least = pixels / self.pixels_per_degree
+                self._require(
+                    name,
+                    getattr(self, name) >= least * (1 - 1e-9),
+                    f"{pixels:g} pixels or more, {least:.3g} degrees on this canvas, so that no "
+                    "paddle is lost; antialias=True draws thinner ones",
+                )
 
     def _require(self, name: str, holds: bool, expected: str) -> None:
         if not holds:

@@ -104,7 +104,15 @@ class PathfinderConfig:
         self._require("markers", self.markers in (1, 2), "1 or 2")
         self._require("distractor_length", self.distractor_length >= 1, "1 or more")
         self._require("distractor_paddles", self.distractor_paddles >= 0, "0 or more")
-        self._require("contrast", 0 < self.contrast <= 1, "above 0 and at most 1")
+        self._require("contrast", 1 / 255 <= self.contrast <= 1, "from 1/255 to 1")
+        if not self.antialias:  # a smaller one may lie between the centres of pixels
+            for name, least in (("thickness", 1), ("paddle_length", 1.5)):
+                self._require(
+                    name,
+                    getattr(self, name) >= least,
+                    f"{least:g} pixels or more, so that no paddle is lost; antialias=True draws "
+                    "thinner ones",
+                )
         self._require(
             "length", not self.ghost or self.length >= 2, "2 or more in the ghost construction"
         )
@@ -129,13 +137,15 @@ class PathfinderConfig:
         return not self.antialias and self.contrast == 1
 
     def scaled(self, factor: float) -> Self:
-        """Return the same scene geometry on a canvas ``factor`` times as large."""
+        """Return the same scene geometry on a canvas ``factor`` times as large, in whole pixels."""
+        canvas = round(factor * self.canvas)
+        factor = canvas / self.canvas
         names = (
             *("paddle_length", "thickness", "margin", "clearance"),
             *("seed_radius", "edge_margin", "marker_radius"),
         )
         lengths = {name: factor * getattr(self, name) for name in names}
-        return replace(self, canvas=round(factor * self.canvas), **lengths)
+        return replace(self, canvas=canvas, **lengths)
 
     def grow(self, seed: int, indices: Indices, labels: Indices) -> Scenes:
         """Grow the scenes of some images; see `scenes`."""

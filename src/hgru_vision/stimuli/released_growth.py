@@ -25,6 +25,7 @@ HOPELESS_AFTER = 20_000
 SEED_DRAWS = 20_000  # of a pixel for a seed; the released program lists all free ones
 
 FULL = 255
+MASK_FROM = 96  # of a paddle's brightness after shrinking; the faintest (lra-32) peaks at 101
 SEED_BLOCKED = 76  # a mask above 0.3 blocks a seed
 OVERLAP_BLOCKED = 459  # two masks that add up to 1.8 block a paddle
 
@@ -361,4 +362,4 @@ def paint_scenes(
         if mask:
             for i in range(out.shape[1]):
                 for j in range(out.shape[2]):
-                    out[row, i, j] = 1 if out[row, i, j] > FULL // 2 else 0
+                    out[row, i, j] = 1 if out[row, i, j] >= MASK_FROM else 0

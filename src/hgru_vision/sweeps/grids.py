@@ -25,7 +25,7 @@ __all__ = [
 
 FEW_SEEDS = range(3)  # of runs that take hours
 MAIN = ("hgru", "hgru_6", "hgru_4", "hgru_no_linear", "hgru_no_quadratic", "gru")
-"""The recurrent networks of Fig. 2."""
+"""The recurrent networks of Fig. 3."""
 
 CONTOUR_IMAGES, CONTOUR_TEST_IMAGES = 8_000, 2_000  # of each condition; the paper trains on 900,000
 
@@ -56,7 +56,7 @@ def _screened(models: Iterable[str], seeds: Iterable[int]) -> Iterator[RunConfig
 
 
 def paper() -> Iterator[RunConfig]:
-    """Train the recurrent networks of Fig. 2 exactly as the paper does; `paper14` is part of it."""
+    """Train the recurrent networks of Fig. 3 exactly as the paper does; `paper14` is part of it."""
     return product("paper", models=MAIN, lengths=PATH_LENGTHS, seeds=FEW_SEEDS)
 
 

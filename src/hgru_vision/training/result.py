@@ -89,7 +89,7 @@ class Result:
     peak_memory
         Bytes: of the GPU's allocator, or of the process on a CPU.
     parameters
-        Trained parameters.
+        Parameters of the network, those that are kept fixed included.
     device, versions, commit
         Where and with what; the commit of the checkout, if it is one.
     shortcut

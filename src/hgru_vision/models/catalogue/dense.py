@@ -19,7 +19,7 @@ __all__ = ["BLOCKS", "ENTRIES", "MAPS", "UPSAMPLING_KERNEL"]
 # Simonyan & Zisserman (2014), configuration D: channels and convolutions of the five blocks.
 BLOCKS = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))
 MAPS = 2  # of the FCN's 1x1 convolutions: one a class
-# The paper gives no size for the U-Net's upsampling kernels. Sizes 3, 4 and 5 make 281, 347 and 431
+# The paper gives no size for the U-Net's upsampling kernels. Sizes 3, 4 and 5 make 277, 341 and 424
 # times the hGRU's parameters, and the paper has "over 350".
 UPSAMPLING_KERNEL = 4
 
