@@ -227,9 +227,9 @@ def _cells(rows: list[LedgerRow]) -> dict[tuple[Network, int], Cell]:
 def _telling(groups: list[list[dict[str, Any]]]) -> list[str]:
     """Choose the fewest fields that tell apart what differs among configurations of one length.
 
-    Configurations of two lengths may differ in their stages, and be the same protocol. Fields of
-    the run itself and options of its network come first, the shortest before others; fields of its
-    stages serve where those do not do. All that differ, where `MOST_NAMED` are too few.
+    Configurations of two lengths may differ in their stages, and be the same protocol. Options
+    of the network come first, then fields of the run itself, the shortest before others; fields of
+    its stages serve where those do not do. All that differ, where `MOST_NAMED` are too few.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def _telling(groups: list[list[dict[str, Any]]]) -> list[str]:
 
     known = {key for configs in groups for config in configs for key in config}
     keys = [key for key in known if different([key]) > len(groups)]
-    ordered = sorted(keys, key=lambda key: (length(key), key))
+    ordered = sorted(keys, key=lambda key: (not key.startswith("options."), length(key), key))
     own = [key for key in ordered if not key.startswith("stages.")]
     sizes = range(min(len(keys), MOST_NAMED) + 1)
     candidates = chain.from_iterable(
