@@ -1,4 +1,5 @@
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -72,7 +73,7 @@ def test_it_pickles_describes_itself_and_knows_its_stimuli():
 @pytest.mark.parametrize("format", ["npy", "png"])
 @pytest.mark.parametrize("antialias", [True, False])
 def test_it_can_be_written_and_read(tmp_path, format, antialias):
-    config = ContourConfig(length=3, canvas=32, cells=8, eccentricity=0.5, antialias=antialias)
+    config = replace(SMALL, thickness=1 / 16, antialias=antialias)
     data = SyntheticContours(count=6, target="segmentation", config=config)
     write(data, tmp_path / "files", format=format, shard_size=4)
     stored = open_dataset(tmp_path / "files")

@@ -1,5 +1,7 @@
+import contextlib
 import pickle
 import shutil
+import threading
 
 import numpy as np
 import pytest
@@ -92,6 +94,29 @@ def test_few_shards_are_open_at_once(tmp_path, FakeSource, monkeypatch):
     write(source, tmp_path, shard_size=2)
     dataset = open_dataset(tmp_path)
     np.testing.assert_array_equal(dataset.batch(range(20)), source.batch(np.arange(20)))
+    assert len(dataset._open) == 3
+
+
+def test_two_threads_keep_to_the_limit(tmp_path, FakeSource, monkeypatch):
+    monkeypatch.setattr(readers, "OPEN_SHARDS", 3)
+    write(FakeSource(40), tmp_path, shard_size=1)
+    dataset = open_dataset(tmp_path)
+    meet, opened = threading.Barrier(2, timeout=5), dataset.layout.open
+
+    def both_at_once(*given):
+        with contextlib.suppress(threading.BrokenBarrierError):
+            meet.wait(0.2)
+        return opened(*given)
+
+    monkeypatch.setattr(dataset.layout, "open", both_at_once)
+    threads = [
+        threading.Thread(target=lambda first=first: [dataset[i] for i in range(first, 8, 2)])
+        for first in (0, 1)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert len(dataset._open) == 3
 
 

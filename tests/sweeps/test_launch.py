@@ -20,7 +20,7 @@ def trained(monkeypatch, result):
     """Put a function in the place of `train` that does what the run's seed asks for."""
     seen = []
 
-    def train(config, folder, *, resume, budget, progress, ledger):
+    def train(config, folder, *, resume, budget, progress, ledger, interrupted):
         assert resume
         earlier.append([row.config.seed for row in ledger])
         seen.append((config.seed, budget))
@@ -159,6 +159,23 @@ def test_sigterm_between_runs_interrupts(tmp_path, small_config):
     with pytest.raises(KeyboardInterrupt):
         sweep([small_config(0)], launcher, out=tmp_path, ledger=tmp_path / "a.jsonl")
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_after_a_signal_during_the_last_test_no_other_run_begins(
+    tmp_path, small_config, monkeypatch, result
+):
+    begun = []
+
+    def train(config, folder, *, interrupted, **_):
+        begun.append(config.seed)
+        interrupted.set()
+        return result()
+
+    monkeypatch.setattr(loop, "train", train)
+    outcomes = run([small_config(0), small_config(1)], tmp_path)
+    assert states(outcomes) == {0: "done", 1: "missing"}
+    assert begun == [0]
+    assert (tmp_path / "a.jsonl").read_text().count("\n") == 1  # its row is kept
 
 
 def test_a_launcher_is_closed_when_its_outcome_cannot_be_told(tmp_path, small_config):

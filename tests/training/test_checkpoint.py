@@ -1,8 +1,10 @@
 import json
+import shutil
 
 import pytest
 import torch
 
+from hgru_vision.data.store import write
 from hgru_vision.training.checkpoint import (
     CheckpointError,
     build,
@@ -10,6 +12,8 @@ from hgru_vision.training.checkpoint import (
     load_run,
     save_checkpoint,
 )
+from hgru_vision.training.config import Source, Stage
+from hgru_vision.training.data import training_data
 from hgru_vision.training.files import write_json
 
 
@@ -30,7 +34,7 @@ def test_the_newest_is_read_and_the_one_before_kept(tiny, tmp_path):
     assert load_checkpoint(tmp_path)["number"] == 1
 
 
-@pytest.mark.parametrize("damage", ["truncated", "empty", "flipped"])
+@pytest.mark.parametrize("damage", ["truncated", "empty", "flipped", "directory"])
 def test_a_damaged_one_falls_back_and_says_so(tiny, tmp_path, capsys, damage):
     save(tmp_path, tiny(), 0)
     save(tmp_path, tiny(), 1)
@@ -38,7 +42,11 @@ def test_a_damaged_one_falls_back_and_says_so(tiny, tmp_path, capsys, damage):
     content = bytearray(newest.read_bytes())
     middle = len(content) // 2
     content[middle] ^= 0xFF
-    damaged = {"truncated": content[:middle], "empty": b"", "flipped": content}[damage]
+    directory = bytearray(newest.read_bytes())
+    directory[directory.rindex(b"PK\x01\x02") + 10] ^= 8  # says that its file is compressed
+    damaged = {
+        "truncated": content[:middle], "empty": b"", "flipped": content, "directory": directory,
+    }[damage]  # fmt: skip
     newest.write_bytes(bytes(damaged))
     assert load_checkpoint(tmp_path)["number"] == 0
     note = " ".join(capsys.readouterr().err.split())
@@ -70,8 +78,23 @@ def test_another_configuration_is_refused(tiny, tmp_path):
 def test_images_of_another_generator_are_refused(tiny, tmp_path, monkeypatch):
     save(tmp_path, tiny(), 0)
     monkeypatch.setattr("hgru_vision.training.checkpoint.VERSIONS", {"pathfinder": 99})
-    with pytest.raises(ValueError, match="images of generator version 1, this is version 99"):
+    with pytest.raises(ValueError, match="images of pathfinder, version 1, this is version 99"):
         load_checkpoint(tmp_path, tiny())
+
+
+def test_other_files_are_refused(tiny, tmp_path):
+    stream = training_data(tiny(), 0).sources[0]
+    stream.count = 120
+    config = tiny(stages=(Stage(sources=(Source(path=str(tmp_path / "files")),), images=96),))
+    write(stream, tmp_path / "files")
+    save(tmp_path, config, 0)
+    assert load_checkpoint(tmp_path, config)["number"] == 0
+    shutil.rmtree(tmp_path / "files")
+    assert load_checkpoint(tmp_path, config)["number"] == 0  # a run can be looked at without them
+    stream.seed = 7
+    write(stream, tmp_path / "files")
+    with pytest.raises(ValueError, match=r"on images of .*files, version .* which are others"):
+        load_checkpoint(tmp_path, config)
 
 
 def test_a_run_that_goes_on_is_loaded_from_its_checkpoint(tiny, tmp_path):

@@ -122,6 +122,18 @@ def test_shares_are_equal_unless_given():
             "stages[0].images must be a batch, 64001, or more; got 64000",
         ),
         (
+            lambda: run(stop_when_stuck=True, stuck_after=32, target="segmentation"),
+            'stop_when_stuck needs target="label"; chance is not known for pixels',
+        ),
+        (
+            lambda: Source(path="files", preset="matched"),
+            "preset is not for files; got 'matched'; files says itself what it holds",
+        ),
+        (
+            lambda: Source(path="files", changes={"canvas": 64}),
+            "changes is not for files; got {'canvas': 64}; files says itself what it holds",
+        ),
+        (
             lambda: run(stop_when_stuck=True),
             "stop_when_stuck needs stuck_after, a number of images",
         ),

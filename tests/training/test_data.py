@@ -9,6 +9,7 @@ from hgru_vision.training.config import Source, Stage
 from hgru_vision.training.data import (
     Files,
     Mixture,
+    check_data,
     contour_config,
     evaluation_data,
     final_data,
@@ -107,6 +108,26 @@ def test_too_few_files_are_refused(tiny, folder):
     config = tiny(stages=(one(Source(path=str(folder[0])), 96),), test_images=100)
     with pytest.raises(ValueError, match=r"holds 120 images; 132 are held out .* batch of 8"):
         training_data(config, 0)
+
+
+def test_files_whose_held_out_items_are_trained_on_are_refused(tiny, folder):
+    files = Source(path=str(folder[0]))
+    config = tiny(stages=(one(SMALL, 800), one(files, 96)))
+    with pytest.raises(ValueError) as error:
+        check_data(config)
+    assert "items 48 to 119 of " in str(error.value)
+    assert "are held out, and stages[0], " in str(error.value)
+    assert "trains on items 0 to 799 of the same stream; generate " in str(error.value)
+    assert "with another --seed or --split" in str(error.value)
+    check_data(tiny(stages=(one(SMALL, 800), one(files, 96)), data_seed=1))
+    check_data(tiny(stages=(one(SMALL, 48), one(files, 96))))
+
+
+def test_files_with_masks_are_trained_on_by_label(tiny, folder):
+    config = tiny(stages=(one(Source(path=str(folder[0])), 96),))
+    final = final_data(config)
+    final.stored.describe = lambda: {"target": "segmentation"}
+    assert final.describe()["target"] == "label"
 
 
 def test_files_without_masks_are_refused_for_segmentation(tiny, folder):

@@ -7,6 +7,7 @@ import pytest
 from hgru_vision.recipes.quick import SMALL
 from hgru_vision.training.checkpoint import load_checkpoint
 from hgru_vision.training.config import Stage
+from hgru_vision.training.display import Display
 from hgru_vision.training.loop import DivergedError, train
 from hgru_vision.training.result import Result
 from hgru_vision.training.session import Session
@@ -21,11 +22,47 @@ def test_a_loss_that_is_not_finite_stops_the_run(tiny, tmp_path, quiet):
     assert "Try clip the gradient (clip=5), a smaller learning_rate or another seed" in text
     result = Result.from_json(json.loads((tmp_path / "result.json").read_text()))
     assert (result.outcome, result.accuracy, result.test_images) == ("diverged", None, 0)
+    assert 0 < result.images_per_second < 1e6  # the time of batches since the last count counts
     if (tmp_path / "checkpoint.pt").exists():
         kept = load_checkpoint(tmp_path)["network"]
         assert all(value.isfinite().all() for value in kept.values())
     with pytest.raises(DivergedError):  # it is not taken for finished
         quiet(config, tmp_path, resume=True)
+
+
+@pytest.mark.filterwarnings("ignore::hgru_vision.circuits.EquilibriumWarning")
+def test_a_circuit_that_sees_itself_diverge_has_a_result_too(tiny, tmp_path, quiet):
+    changes = {"model": "hgru_crbp", "options": {"steps": 4}, "learning_rate": 1e30, "clip": None}
+    with pytest.raises(DivergedError, match="the loss is nan at batch"):
+        quiet(tiny(**changes), tmp_path)
+    assert json.loads((tmp_path / "result.json").read_text())["outcome"] == "diverged"
+
+
+def test_a_checkpoint_without_a_configuration_is_a_run_too(tiny, tmp_path, quiet):
+    assert quiet(tiny(), tmp_path, budget=0) is None
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(FileExistsError, match="holds a run; resume it, or give another folder"):
+        quiet(tiny(), tmp_path)
+
+
+def test_what_promotions_left_out_is_not_counted_after_a_resume(tiny, tmp_path, monkeypatch, quiet):
+    shown = []
+
+    class Seen(Display):
+        def __init__(self, *given, **keywords):
+            super().__init__(*given, **keywords)
+            shown.append(self)
+
+    monkeypatch.setattr("hgru_vision.training.loop.Display", Seen)
+    stages = (
+        Stage(sources=(SMALL,), images=960, promote_at=0.01),
+        Stage(sources=(SMALL,), images=96),
+    )
+    config = tiny(stages=stages)
+    for _ in range(7):
+        assert quiet(config, tmp_path, budget=0, resume=True) is None
+    result = quiet(config, tmp_path, resume=True)
+    assert shown[-1]._bar.tasks[0].total == result.images == 136
 
 
 def test_the_batch_that_went_wrong_is_named_and_the_checkpoint_before_it_kept(

@@ -184,6 +184,25 @@ def test_pixels_that_are_ignored_change_nothing(tiny, balance):
     assert torch.equal(losses[0], losses[1])
 
 
+def test_processes_weigh_pixels_not_themselves(tiny, monkeypatch):
+    class Pair(Group):
+        def sum(self, values):
+            return values + 96  # pixels of the other process
+
+    monkeypatch.setattr(nn.parallel, "DistributedDataParallel", lambda network: network)
+    config = tiny(target="segmentation")
+    images = torch.randint(0, 256, (1, 8, 8), dtype=torch.uint8)
+    target = torch.zeros(1, 8, 8, dtype=torch.uint8)
+    target[:, 4:] = IGNORED  # half of 64 count here
+    losses = []
+    for group in (ALONE, Pair(rank=0, size=2, device=CPU)):
+        network = torch.nn.Conv2d(1, 2, 1)
+        torch.nn.init.constant_(network.weight, 0.3)
+        torch.nn.init.zeros_(network.bias)
+        losses.append(float(Step(network, config, group)(images, target)))
+    assert losses[1] == pytest.approx(losses[0] * 32 * 2 / 128)
+
+
 def test_weights_with_many_inputs_learn_more_slowly(tiny, built, batch):
     config = tiny(full_rate_inputs=100, learning_rate=0.1, warm_up=2)
     step = Step(built(config), config, ALONE)
@@ -197,6 +216,12 @@ def test_weights_with_many_inputs_learn_more_slowly(tiny, built, batch):
         moved = (kernel.pairs - before[0]).abs().max().item()
         assert moved == pytest.approx(rate * share, rel=0.1)
         assert (step.network.readout.decide.bias - before[1]).abs().max() > rate / 2
+
+
+def test_inputs_of_a_transposed_convolution():
+    network = torch.nn.Sequential(torch.nn.ConvTranspose2d(64, 16, 4, stride=2, padding=1))
+    groups = parameter_groups(network, 128)  # 64 channels times a quarter of 4 x 4
+    assert sorted(group["share"] for group in groups) == [0.5, 1.0]
 
 
 def test_every_parameter_is_in_one_group(tiny, built):

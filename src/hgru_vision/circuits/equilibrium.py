@@ -41,6 +41,10 @@ Recurrence = Callable[[Tensor], Tensor]
 """One step of a network over a constant input: the state to the next state."""
 
 
+class NotFiniteError(RuntimeError, FloatingPointError):
+    """A state or a gradient is no finite number."""
+
+
 class EquilibriumWarning(UserWarning):
     """A state or a gradient had not converged."""
 
@@ -283,7 +287,7 @@ def _relative(change: Tensor, whole: Tensor) -> Tensor:
 
 def _judge(what: str, residual: float, steps: int, tolerance: float) -> None:
     if not math.isfinite(residual):
-        raise RuntimeError(
+        raise NotFiniteError(
             f"the {what} is not finite after {steps} steps: the recurrence diverges. Add "
             "contractor_penalty to the loss, lower the time-gain, or start from smaller weights"
         )

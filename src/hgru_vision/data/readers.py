@@ -5,6 +5,7 @@ sources that `store.write` takes in turn.
 """
 
 import os
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -95,6 +96,7 @@ class StoredDataset(ImageDataset):
         self.layout = make_format(manifest.format, manifest.source)
         self._open: dict[int, ShardReader] = {}
         self._process = os.getpid()
+        self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StoredDataset, (self.directory, self.manifest)
@@ -152,12 +154,14 @@ class StoredDataset(ImageDataset):
     def _shard(self, number: int) -> ShardReader:
         if self._process != os.getpid():  # a forked worker shares no open file with its parent
             self._open, self._process = {}, os.getpid()
-        if number not in self._open:
-            if len(self._open) == OPEN_SHARDS:
-                self._open.pop(next(iter(self._open)))
-            shard = self.manifest.shards[number]
-            self._open[number] = self.layout.open(self.directory, shard)
-        return self._open[number]
+        reader = self._open.get(number)
+        if reader is None:
+            reader = self.layout.open(self.directory, self.manifest.shards[number])
+            with self._lock:  # a training loop reads from two threads
+                while len(self._open) >= OPEN_SHARDS:
+                    self._open.pop(next(iter(self._open)))
+                self._open[number] = reader
+        return reader
 
 
 def open_dataset(

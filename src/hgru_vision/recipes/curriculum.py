@@ -66,7 +66,7 @@ def curriculum(
         seed=seed,
         stages=(*stages, last),
         full_rate_inputs=FULL_RATE_INPUTS,
-        cool_down=COOL_DOWN,
+        cool_down=min(COOL_DOWN, images // (2 * linsley2018.BATCH_SIZE)),
         clip=5.0,
         precision="tf32",
         evaluate_every=250,

@@ -107,7 +107,7 @@ def take_over(job: Job) -> Job | None:
             "images": position.batches * config.batch,
             "seconds": position.seconds,
         }
-        kept = {name: state[name] for name in state if name not in ("config", "generator_version")}
+        kept = {name: state[name] for name in state if name not in ("config", "images")}
         job.folder.mkdir(parents=True, exist_ok=True)
         with only_writer(job.folder):
             if any((job.folder / name).exists() for name in (CHECKPOINT, PREVIOUS, RESULT)):

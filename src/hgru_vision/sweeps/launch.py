@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -51,11 +51,12 @@ class Outcome:
     state: State
     result: Result | None = None
     error: str | None = None
+    interrupted: bool = field(default=False, compare=False)
 
     @property
     def stopped(self) -> bool:
         """Whether the time was up, or the run was told to stop: others had better not begin."""
-        return self.state in ("unfinished", "missing")
+        return self.interrupted or self.state in ("unfinished", "missing")
 
 
 class Launcher(Protocol):
@@ -88,6 +89,7 @@ def run_job(
     """
     from hgru_vision.training.loop import DivergedError, train
 
+    signalled = threading.Event()
     left = seconds_left(deadline)
     if left is not None and left <= 0:
         return _not_run(job)
@@ -98,7 +100,13 @@ def run_job(
             Console(stderr=True).print(told, markup=False, highlight=False, soft_wrap=True)
         rows = [] if ledger is None else _rows(ledger)
         result = train(
-            job.config, job.folder, resume=True, budget=left, progress=progress, ledger=rows
+            job.config,
+            job.folder,
+            resume=True,
+            budget=left,
+            progress=progress,
+            ledger=rows,
+            interrupted=signalled,
         )
     except DivergedError:
         result = read_result(job.folder)
@@ -106,7 +114,8 @@ def run_job(
         return Outcome(job=job, state="busy")
     except Exception as error:  # whatever it is: the other runs go on, and the summary tells it
         return Outcome(job=job, state="failed", error=f"{type(error).__name__}: {error}")
-    return Outcome(job=job, state="unfinished") if result is None else _ended(job, result)
+    outcome = Outcome(job=job, state="unfinished") if result is None else _ended(job, result)
+    return replace(outcome, interrupted=signalled.is_set())
 
 
 def seconds_left(deadline: float | None) -> float | None:

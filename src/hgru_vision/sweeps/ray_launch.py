@@ -107,7 +107,8 @@ def _next_outcome(ray: Any, pending: dict[Any, Job], deadline: float | None) -> 
 
 def _task(job: Job, deadline: float | None, here: Path) -> Outcome:
     """Run a job on some node; ask for another one if it was stopped for no reason of ours."""
-    reads_files = any(source.path for stage in job.config.stages for source in stage.sources)
+    paths = [source.path for stage in job.config.stages for source in stage.sources]
+    reads_files = any((*paths, job.config.start))  # a folder to start from, or weights' name
     with contextlib.chdir(here) if reads_files else contextlib.nullcontext():
         outcome = run_job(job, deadline)
         waited = 0.0
@@ -116,7 +117,7 @@ def _task(job: Job, deadline: float | None, here: Path) -> Outcome:
             waited += BUSY_SECONDS
             outcome = run_job(job, deadline)
     left = seconds_left(deadline)
-    if outcome.stopped and (left is None or left > LAST_SECONDS):
+    if outcome.stopped and outcome.result is None and (left is None or left > LAST_SECONDS):
         raise StoppedEarlyError(f"{job.name} was told to stop on its node")
     return outcome
 

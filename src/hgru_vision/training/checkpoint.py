@@ -3,15 +3,15 @@
 import io
 import os
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 import torch
 from rich.console import Console
 from torch import nn
 
 from hgru_vision.data import bsds_stream, contours, datasets
+from hgru_vision.data.manifest import MANIFEST_NAME, file_hash
 from hgru_vision.models.registry import Head, create_model
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.files import (
@@ -54,9 +54,7 @@ def save_checkpoint(folder: Path, config: RunConfig, state: State) -> None:
         Tensors, numbers, texts, and lists and dicts of these.
     """
     buffer = io.BytesIO()
-    version = VERSIONS[config.task.dataset]
-    whole = {"config": config.to_json(), "generator_version": version, **state}
-    torch.save(whole, buffer)
+    torch.save({"config": config.to_json(), "images": _images(config), **state}, buffer)
     fresh = folder / f".{CHECKPOINT}.fresh"
     replace_file(fresh, buffer.getvalue())
     # Killed between these two lines the folder still has the previous one.
@@ -93,8 +91,9 @@ def load_checkpoint(folder: Path, config: RunConfig | None = None) -> State | No
     for path in paths:
         try:
             state = _read(path)
-        except (OSError, RuntimeError, EOFError, BadZipFile, UnpicklingError, ValueError) as error:
-            broken.append(f"{path} is truncated or damaged ({str(error).splitlines()[0]})")
+        except Exception as error:  # a damaged zip or pickle may raise anything
+            why = (str(error) or repr(error)).splitlines()[0]
+            broken.append(f"{path} is truncated or damaged ({why})")
             continue
         if broken:
             told = f"{broken[0]}; going on from {path.name}"
@@ -119,12 +118,25 @@ def _read(path: Path) -> State:
 
 def _check(state: State, config: RunConfig, folder: Path) -> None:
     check_same(RunConfig.from_json(state["config"]), config, folder)
-    version = VERSIONS[config.task.dataset]
-    if state["generator_version"] != version:
-        raise ValueError(
-            f"{folder} was trained on images of generator version {state['generator_version']}, "
-            f"this is version {version}, which draws others; start in another folder"
-        )
+    here = _images(config)
+    for name, before in state["images"].items():
+        now = here.get(name, before)  # of files that are gone nothing is known
+        if now != before:
+            raise ValueError(
+                f"{folder} was trained on images of {name}, version {before}, this is version "
+                f"{now}, which are others; bring the old ones back, or start in another folder"
+            )
+
+
+def _images(config: RunConfig) -> dict[str, str]:
+    """Give what tells the images of a run apart: the version of what draws, a digest of files."""
+    found: dict[str, str] = {}
+    for source in (each for stage in config.stages for each in stage.sources):
+        if source.path is None or source.dataset != "pathfinder":
+            found[source.dataset] = str(VERSIONS[source.dataset])
+        elif (manifest := Path(source.path) / MANIFEST_NAME).is_file():
+            found[source.path] = file_hash(manifest)[:12]
+    return found
 
 
 def build(config: RunConfig) -> nn.Module:

@@ -78,6 +78,9 @@ class Source:
             raise ValueError(f"length must be 1 or more; got {self.length}")
         if self.dataset != "pathfinder":
             self._refuse("preset")
+        if self.dataset == "pathfinder" and self.path is not None:
+            for name in ("preset", "changes"):
+                self._refuse(name, f"{self.path} says itself what it holds")
         if self.dataset == "contours":
             self._refuse("path", "files say themselves what they hold: leave dataset out")
         if self.dataset == "bsds500":
@@ -98,8 +101,10 @@ class Source:
 
     def _refuse(self, name: str, hint: str = "") -> None:
         """Refuse a field that the dataset has no use for, unless it has its default."""
-        if (got := getattr(self, name)) != getattr(type(self), name):
-            words = f"{name} is not for dataset {self.dataset}; got {got!r}"
+        if (got := getattr(self, name)) != getattr(type(self), name, {}):
+            files = self.dataset == "pathfinder" and self.path is not None
+            what = "files" if files else f"dataset {self.dataset}"
+            words = f"{name} is not for {what}; got {got!r}"
             raise ValueError(f"{words}; {hint}" if hint else words)
 
 
@@ -262,6 +267,8 @@ class RunConfig:
                 )
         if self.stop_when_stuck and self.stuck_after is None:
             raise ValueError("stop_when_stuck needs stuck_after, a number of images")
+        if self.stop_when_stuck and self.target != "label":
+            raise ValueError('stop_when_stuck needs target="label"; chance is not known for pixels')
         if self.balance and self.target != "segmentation":
             raise ValueError('balance is for pixels; it needs target="segmentation"')
         self._check_start()

@@ -4,6 +4,7 @@ Image i of a stage is a pure function of (configuration, i). So a resumed run go
 images that an uninterrupted one would have seen, and each process of several draws its own share.
 """
 
+import json
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +21,7 @@ from hgru_vision.stimuli._types import Array
 from hgru_vision.stimuli.contours import ContourConfig
 from hgru_vision.stimuli.presets import Config
 from hgru_vision.stimuli.random import STREAM_SIZE, open_stream, uniform
-from hgru_vision.training.config import RunConfig, Source, Stage
+from hgru_vision.training.config import RunConfig, Source, Stage, Target
 from hgru_vision.training.fields import from_json
 
 __all__ = [
@@ -124,8 +125,11 @@ class Mixture(ImageDataset):
 class Files(ImageDataset):
     """Items first to last of a stored dataset: without end in a new order each time, or once."""
 
-    def __init__(self, stored: StoredDataset, first: int, last: int, seed: int | None) -> None:
+    def __init__(
+        self, stored: StoredDataset, first: int, last: int, seed: int | None, target: Target
+    ) -> None:
         self.stored, self.first, self.last, self.seed = stored, first, last, seed
+        self.target = target
 
     def __len__(self) -> int:
         return self.last - self.first if self.seed is None else SPLIT_SIZE
@@ -144,7 +148,7 @@ class Files(ImageDataset):
 
     def describe(self) -> dict[str, Any]:
         """Return the description of the source that was written."""
-        return self.stored.describe()
+        return self.stored.describe() | {"target": self.target}
 
     def _items(self, indices: ArrayLike) -> np.ndarray:
         position = self._indices(indices)
@@ -185,6 +189,35 @@ def check_data(config: RunConfig) -> None:
         training_data(config, number)
         evaluation_data(config, number)
     final_data(config)
+    _check_apart(config)
+
+
+def _check_apart(config: RunConfig) -> None:
+    """Refuse files whose held-out items are trained on, drawn or from other files."""
+    trained, held, before = [], [], 0
+    for number, stage in enumerate(config.stages):
+        for source in stage.sources:
+            if source.dataset != "bsds500":
+                data, first, last = _open(config, source, "train"), before, before + stage.images
+                if isinstance(data, Files):
+                    first, last = data.first, data.last
+                    held.append((_stream(data), last, len(data.stored), source.name))
+                trained.append((_stream(data), first, last, f"stages[{number}], {source.name}"))
+        before += stage.images
+    for stream, start, end, path in held:
+        for other, first, last, where in trained:
+            if stream == other and first < end and start < last:
+                raise ValueError(
+                    f"items {start} to {end - 1} of {path} are held out, and {where} trains on "
+                    f"items {first} to {last - 1} of the same stream; generate {path} with another "
+                    "--seed or --split"
+                )
+
+
+def _stream(data: ImageDataset) -> str:
+    """Say which images, but not which of them, a dataset has."""
+    keys = ("stimulus", "generator", "generator_version", "config", "seed", "split")
+    return json.dumps({key: data.describe().get(key) for key in keys}, sort_keys=True)
 
 
 def pathfinder_config(source: Source) -> Config:
@@ -277,7 +310,8 @@ def _open_files(config: RunConfig, path: str, split: Split) -> Files:
         "validation": (len(stored) - held, first_test),
         "test": (first_test, len(stored)),
     }
-    return Files(stored, *ranges[split], seed=config.data_seed if split == "train" else None)
+    seed = config.data_seed if split == "train" else None
+    return Files(stored, *ranges[split], seed, config.target)
 
 
 @njit(cache=True)

@@ -82,11 +82,11 @@ def process_group(device: torch.device | str | None = None) -> Iterator[Group]:
     device = pick_device(device)
     if device.type == "cuda" and device.index is None:
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # kernels of our own start there, and CUDA graphs record
     if size == 1:
         yield Group(rank=0, size=1, device=device)
         return
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
         yield Group(rank=dist.get_rank(), size=dist.get_world_size(), device=device)

@@ -106,7 +106,8 @@ def check_run(folder: Path, config: RunConfig, *, resume: bool) -> Result | None
         The result if the run is over.
     """
     there = read_config(folder)
-    if there is not None and not resume:
+    begun = there is not None or any((folder / name).exists() for name in (CHECKPOINT, PREVIOUS))
+    if begun and not resume:
         raise FileExistsError(f"{folder} holds a run; resume it, or give another folder")
     if there is not None:
         check_same(there, config, folder)

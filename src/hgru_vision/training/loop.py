@@ -1,5 +1,6 @@
 """The training loop: the same in one process and in many under `torchrun`."""
 
+import math
 import signal
 import threading
 import time
@@ -37,6 +38,7 @@ def train(
     tensorboard: bool = False,
     device: torch.device | str | None = None,
     ledger: Sequence[Row] = (),
+    interrupted: threading.Event | None = None,
 ) -> Result | None:
     """Train a network, or go on with it.
 
@@ -59,6 +61,9 @@ def train(
         A GPU if there is one, else the CPU, if not given.
     ledger
         Earlier runs, to tell how many of them were stuck where this one is.
+    interrupted
+        Is set when SIGTERM or Ctrl-C comes. The last test of a run is not broken off: this tells
+        who started it that no other should begin.
 
     Returns
     -------
@@ -75,7 +80,7 @@ def train(
         If it holds a run and `resume` is not set.
     """
     with (
-        _stopper(budget) as stop,
+        _stopper(budget, interrupted or threading.Event()) as stop,
         process_group(device) as group,
         arithmetic(config, group.device),
     ):
@@ -137,9 +142,13 @@ def _train_stage(session: Session, stop: Callable[[], bool]) -> bool:
         device=group.device,
         segmentation=config.target == "segmentation",
     ) as ahead:
+        session.ahead = ahead
         for images, target in ahead:
             left = last - position.batch if ends else None
-            loss = session.step(images, target, left=left)
+            try:
+                loss = session.step(images, target, left=left)
+            except FloatingPointError:  # a circuit that looks itself, such as EquilibriumHGRU
+                loss = torch.tensor(math.nan, device=group.device)
             session.keep(loss)
             if position.batch % config.evaluate_every == 0:
                 session.count_time(ahead)
@@ -158,10 +167,9 @@ def _train_stage(session: Session, stop: Callable[[], bool]) -> bool:
 
 
 @contextmanager
-def _stopper(budget: float | None) -> Iterator[Callable[[], bool]]:
+def _stopper(budget: float | None, ended: threading.Event) -> Iterator[Callable[[], bool]]:
     """Give a function that says whether the budget is spent, or SIGTERM or Ctrl-C has come."""
     began = time.monotonic()
-    ended = threading.Event()
 
     def stop() -> bool:
         spent = budget is not None and time.monotonic() - began >= budget

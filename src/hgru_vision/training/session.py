@@ -59,6 +59,7 @@ class Session:
         check_data(config)
         self.step = Step(build(config), config, group)
         self.position = Position()
+        self.ahead: Ahead | None = None  # of the stage in training
         # Since the last evaluation. They stay on the device until someone asks.
         self.losses = torch.zeros(config.evaluate_every, device=group.device)
 
@@ -70,6 +71,9 @@ class Session:
             begin(self.step.network, self.config)
         else:
             self._load(state)
+            planned = sum(each.images for each in self.config.stages[: self.position.stage])
+            trained = (self.position.batches - self.position.batch) * self.config.batch
+            display.skip(planned - trained)  # what promotions left out
         if self.group.leads:
             write_json(self.folder / CONFIG, self.config.to_json())
             write_curve(self.folder, self.position.curve)
@@ -85,8 +89,8 @@ class Session:
         position.batch += 1
         position.batches += 1
         on_cpu = self.group.device.type == "cpu"
-        if on_cpu and not loss.isfinite():
-            self.read_losses()
+        if on_cpu and self.group.any(not loss.isfinite()):
+            self._agree()
         if self.display.due():
             last = float(self.read_losses()[-1])
             now = time.perf_counter()
@@ -104,6 +108,15 @@ class Session:
             self._diverge(position.batches - pending + int(bad[0]) + 1, float(losses[bad[0]]))
         return losses
 
+    def _agree(self) -> Tensor:
+        """Read the losses in all processes; where one's is not finite, all of them stop."""
+        pending = (self.position.batch - 1) % self.config.evaluate_every + 1
+        bad = ~self.losses[:pending].isfinite()
+        if self.group.size > 1:
+            bad = self.group.sum(bad.int()) > 0
+            self.losses[:pending][bad] = math.nan
+        return self.read_losses()
+
     @property
     def gave_up(self) -> bool:
         """Whether the run ends early because it is stuck."""
@@ -112,7 +125,7 @@ class Session:
     def evaluate(self, data: ImageDataset, held_out: ImageDataset) -> None:
         """Add a point to the learning curve, and see whether the stage is over."""
         position = self.position
-        loss = self.read_losses().double().mean() / self.group.size
+        loss = self._agree().double().mean() / self.group.size
         found = self._measure(data, held_out)
         self.count_time()
         point = Point(
@@ -166,7 +179,7 @@ class Session:
         """Write a checkpoint, unless the weights are no good any more."""
         pending = self.position.batch % self.config.evaluate_every
         if pending:
-            self.read_losses()
+            self._agree()
         if not all(value.isfinite().all() for value in self.step.network.parameters()):
             self._diverge(self.position.batches, math.nan)
         if self.group.leads:
@@ -205,7 +218,7 @@ class Session:
             position.told_stuck = True
 
     def _diverge(self, batch: int, loss: float) -> None:
-        self.count_time()
+        self.count_time(self.ahead)
         record_divergence(self.step, self.group, self.folder, self.position)
         raise DivergedError.at(batch, loss, self.config, self.folder)
 

@@ -50,7 +50,7 @@ class Step:
             raise ValueError(
                 f"cuda_graph is for a single process; this run has {group.size} of them"
             )
-        self.config, self.device = config, device
+        self.config, self.device, self._group = config, device, group
         self.batches = 0  # steps taken
         self.network = network.to(device)
         if config.channels_last:
@@ -87,7 +87,7 @@ class Step:
         self._set_rate(left)
         if not self.config.cuda_graph:
             return self._step(images, target)
-        if self._recorded is None:
+        if self._recorded is None or self._recorded.images.shape != images.shape:
             self._recorded = _Recorded(self, images, target)
         return self._recorded(images, target)
 
@@ -140,6 +140,10 @@ class Step:
             loss = balanced_loss(logits.float(), target)
         else:
             loss = F.cross_entropy(logits.float(), target.long(), ignore_index=IGNORED)
+            if self._group.size > 1 and target.ndim > 1:
+                # DDP takes the mean over processes, whose numbers of pixels that count differ.
+                counted = (target != IGNORED).sum()
+                loss = loss * (counted * self._group.size / self._group.sum(counted))
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         if self.config.clip is not None:
@@ -189,6 +193,9 @@ def _inputs(module: nn.Module, parameter: nn.Parameter) -> int:
     """Count the weights whose products a unit sums up."""
     if isinstance(module, SymmetricKernel):
         return module.inputs
+    if isinstance(module, nn.ConvTranspose2d) and parameter is module.weight:
+        # (inputs, outputs, S, S): an output pixel sees one of stride x stride parts of it.
+        return parameter[:, 0].numel() // (module.stride[0] * module.stride[1])
     return parameter[0].numel() if parameter.ndim > 1 else 1
 
 
