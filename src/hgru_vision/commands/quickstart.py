@@ -49,7 +49,7 @@ def quickstart(out: Path = Path("quickstart"), images: int = 36_000, seed: int =
     )
     result = train(config, out, resume=True)
     if result is None:
-        console.print(f"Stopped; hgru quickstart --out {out} goes on.")
+        console.print("Stopped; the same command goes on.")
         return
     full = contact_sheet_figure(Pathfinder(length=14, count=18, seed=seed), show_paths=True)
     sheet = contact_sheet_figure(task, show_paths=True)

@@ -119,7 +119,7 @@ def _read(path: Path) -> State:
 def _check(state: State, config: RunConfig, folder: Path) -> None:
     check_same(RunConfig.from_json(state["config"]), config, folder)
     here = _images(config)
-    for name, before in state["images"].items():
+    for name, before in state.get("images", {}).items():  # older checkpoints have none
         now = here.get(name, before)  # of files that are gone nothing is known
         if now != before:
             raise ValueError(
