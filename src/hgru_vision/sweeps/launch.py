@@ -45,6 +45,8 @@ class Outcome:
         Of a run that has a row.
     error
         Of one that failed.
+    interrupted
+        Whether SIGTERM or Ctrl-C came, be it during the last test of a run that is done.
     """
 
     job: Job
