@@ -39,7 +39,7 @@ def compile_launch(kernel, *args, grid, warmup, num_warps=4, num_stages=3, **key
         if isinstance(value, torch.Tensor):
             signature[parameter.name] = f"*{TYPES[value.dtype]}"
             hints[(place,)] = [["tt.divisibility", 16]]
-        elif parameter.is_constexpr or value == 1:
+        elif parameter.is_constexpr or value is None or value == 1:
             signature[parameter.name] = "constexpr"
             constants[(place,)] = value
         else:

@@ -50,8 +50,8 @@ def test_auto_on_a_gpu(monkeypatch, channels, size, expected):
     choice = ops.explain(x, torch.empty(channels, channels, size, size))
     assert choice.backend == expected
     assert "million operations an image" in choice.reasons[expected]
-    storage = ops.storage_at_once(x, channels, size, "auto")
-    assert storage == (torch.float16 if expected == "gemm" else None)
+    # All steps of an hGRU in one piece gain more than the convolution does.
+    assert ops.storage_at_once(x, channels, size, "auto") == torch.float16
 
 
 def test_what_the_gpu_forms_lack_is_said(monkeypatch):

@@ -191,9 +191,15 @@ _TRITON = find_spec("triton") is not None  # found once: a compiler does not tra
 def storage_at_once(
     x: Tensor, channels: int, kernel_size: int, backend: Backend
 ) -> torch.dtype | None:
-    """Say how the hGRU's steps in one piece (`ops/hgru.py`) store; None if another way is taken."""
+    """Say how the hGRU's steps in one piece (`ops/hgru.py`) store; None if another way is taken.
+
+    What happens at a pixel is in their kernels too, so that "auto" takes them on a GPU where a
+    convolution alone would go the direct way (measured: README.md in this folder).
+    """
     if channels > MOST_CHANNELS:
         return None
+    if backend == "auto" and _gpu_form_lacks(x) is None:
+        return STORAGE["gemm"]
     taken = _choose(x, (channels, channels, kernel_size, kernel_size), backend)
     return STORAGE.get(taken)
 

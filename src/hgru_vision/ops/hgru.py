@@ -33,6 +33,7 @@ _PROGRAMS = 1024
 # Images that one addition to the gradient of the multiplier should have: it is 8 bytes a number to
 # be read and written, however little is added.
 _IMAGES_A_SUM = 64
+_ZEROS = State(None, None)
 
 
 # What the way back uses up, and in which order, is no business of a compiler.
@@ -70,7 +71,7 @@ class _Kept(NamedTuple):
 
     layer: Layer
     drive: State
-    first: list[tuple[State, Tensor] | None]  # H2 before each step, and C1; None if both are zero
+    first: list[tuple[State, Tensor | None]]  # H2 before each step, and C1
     second: Tensor  # C2 of each step
     spectra: Tensor  # of what was convolved
     skipped: int  # uses that were not convolved: the first, if the state began at zero
@@ -85,26 +86,23 @@ class _Recurrence(torch.autograd.Function):
         keep = any(ctx.needs_input_grad)
         skipped = int(state is None)
         drive = layer.keep(x)
-        h2 = layer.zero_state() if state is None else layer.keep(state)
-        first: list[tuple[State, Tensor] | None] = []
+        h2 = _ZEROS if state is None else layer.keep(state)
+        first: list[tuple[State, Tensor | None]] = []
         second = layer.planes(steps if keep else 1)
         spectra = layer.spectra(2 * steps - skipped if keep else 1)
         gated, h1 = layer.planes(), layer.planes()
-        if state is None:
-            gated.zero_()
-        else:
+        if state is not None:
             layer.gate(h2, gated)
         out = x.new_empty(len(x), *x.shape[2:], x.shape[1])
         for t in range(steps):
-            from_zero = 2 * t < skipped
-            c1, c2 = gated, second[t if keep else 0]  # zero convolves to zero
-            if not from_zero:
+            c1, c2 = None, second[t if keep else 0]
+            if 2 * t >= skipped:  # zero convolves to zero
                 spectrum = spectra[2 * t - skipped if keep else 0]
                 c1 = layer.convolve(gated, spectrum, layer.planes(), adjoint=False)
             layer.inhibit(drive, c1, h2, h1)
             layer.convolve(h1, spectra[2 * t + 1 - skipped if keep else 0], c2, adjoint=False)
             if keep:
-                first.append(None if from_zero else (h2, c1))
+                first.append((h2, c1))
             if t + 1 == steps:
                 layer.excite(c2, h1, h2, t, out, gated)
             else:
@@ -170,7 +168,7 @@ class _WayBack:
         kept, layer, units = self.kept, self.layer, self.units[t:]
         dc, h1, g2 = self.dc, self.h1, self.g2
         c2 = kept.second[t]
-        h2, c1 = kept.first.pop() or (layer.zero_state(), torch.zeros_like(dc))
+        h2, c1 = kept.first.pop()
         last = t + 1 == self.steps
         given = self.last if last else self.dh2
         rows = max(16, layer.block_rows // 4)  # sums over many iterations take many registers

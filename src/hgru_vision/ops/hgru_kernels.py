@@ -4,7 +4,8 @@ A pixel of an image is a row of K channels, all rows lie one after the other, an
 product of rows with a K x K matrix. Letters and equation numbers are those of `circuits/hgru.py`.
 H1 and G2 are not kept for the way back: `inhibit` makes them again, step by step.
 
-`state_kernels.py` tells how drive, H2, its gradient and G2 are stored.
+`state_kernels.py` tells how drive, H2, its gradient and G2 are stored. An H2 or C1 that is None
+stands for zeros, those of a first step: nothing is read.
 
 Constants are one table, (`CONSTANTS`, K): b1, b2, alpha, mu, kappa, beta, omega. Gradients of the
 parameters are summed by each program on its own, in a place of its own, and added up outside: the
@@ -90,6 +91,13 @@ def _add(sums, k, value):
 
 
 @triton.jit
+def _halved(value, ROWS: tl.constexpr, CHANNELS: tl.constexpr):
+    # The two halves of the rows added, which lie in the same threads: a sum over many iterations
+    # then takes half the registers.
+    return tl.sum(tl.reshape(value, (2, ROWS // 2, CHANNELS)), 0)
+
+
+@triton.jit
 def gate(
     h2_in, h2_exponents, u1, table, u_out, rows,
     PITCH: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr, PRECISION: tl.constexpr,
@@ -119,10 +127,12 @@ def inhibit(
     at = r[:, None] * PITCH + k[None, :]
     inside = (r < rows)[:, None] & (k < PITCH)[None, :]
     x = load_state(x_in, x_exponents, r, at, r < rows, inside)
-    c1 = tl.load(c1_in + at, inside, 0.0).to(tl.float32)
-    h2 = load_state(h2_in, h2_exponents, r, at, r < rows, inside)
-    alpha, mu = _constant(table, 2, k, CHANNELS), _constant(table, 3, k, CHANNELS)
-    h1 = _tanh(x - c1 * (alpha * h2 + mu))  # Eq. 5
+    if c1_in is not None:
+        c1 = tl.load(c1_in + at, inside, 0.0).to(tl.float32)
+        h2 = load_state(h2_in, h2_exponents, r, at, r < rows, inside)
+        alpha, mu = _constant(table, 2, k, CHANNELS), _constant(table, 3, k, CHANNELS)
+        x -= c1 * (alpha * h2 + mu)
+    h1 = _tanh(x)  # Eq. 5
     if GATE:  # a barrier: without it Triton makes all of this twice, once for each use of H1
         h1 = tl.where(inside, h1, 0.0)
     h1 = h1.to(h1_out.dtype.element_ty)
@@ -202,11 +212,11 @@ def excite_backward(
     kappa, beta = _constant(table, 4, k, CHANNELS), _constant(table, 5, k, CHANNELS)
     omega, eta = _constant(table, 6, k, CHANNELS), tl.load(eta_in)
     matrix_t = _matrix(u2_t, k, CHANNELS)
-    db2 = tl.zeros((ROWS, CHANNELS), tl.float32)
-    dkappa = tl.zeros((ROWS, CHANNELS), tl.float32)
-    dbeta = tl.zeros((ROWS, CHANNELS), tl.float32)
-    domega = tl.zeros((ROWS, CHANNELS), tl.float32)
-    deta = tl.zeros((ROWS, CHANNELS), tl.float32)
+    db2 = tl.zeros((ROWS // 2, CHANNELS), tl.float32)
+    dkappa = tl.zeros((ROWS // 2, CHANNELS), tl.float32)
+    dbeta = tl.zeros((ROWS // 2, CHANNELS), tl.float32)
+    domega = tl.zeros((ROWS // 2, CHANNELS), tl.float32)
+    deta = tl.zeros((ROWS // 2, CHANNELS), tl.float32)
     du2 = tl.zeros((CHANNELS, CHANNELS), tl.float32)
     for part in range(program, parts, tl.num_programs(0)):
         r = (part * ROWS + tl.arange(0, ROWS)).to(tl.int64)
@@ -225,14 +235,14 @@ def excite_backward(
         slope = kappa + omega * c2
         candidate = _tanh(h1 * slope + beta * c2)  # Eq. 8
         change = g2 * (candidate - h2)  # Eq. 9
-        deta += dh2 * (h2 + change)
+        deta += _halved(dh2 * (h2 + change), ROWS, CHANNELS)
         dh2 = eta * dh2
         dz = dh2 * g2 * (1 - candidate * candidate)
         dgate = dh2 * change * (1 - g2)
-        dkappa += dz * h1
-        dbeta += dz * c2
-        domega += dz * h1 * c2
-        db2 += dgate
+        dkappa += _halved(dz * h1, ROWS, CHANNELS)
+        dbeta += _halved(dz * c2, ROWS, CHANNELS)
+        domega += _halved(dz * h1 * c2, ROWS, CHANNELS)
+        db2 += _halved(dgate, ROWS, CHANNELS)
         dgate = dgate.to(h1_stored.dtype)
         du2 = tl.dot(tl.trans(h1_stored), dgate, du2, input_precision=PRECISION)
         dh1 = dz * slope + tl.dot(dgate, matrix_t, input_precision=PRECISION)
@@ -269,13 +279,14 @@ def inhibit_backward(
         dh1 = tl.load(dh1_in + at, inside, 0.0).to(tl.float32)
         dh1 += tl.load(dh1_conv_in + at, inside, 0.0).to(tl.float32)
         h1 = tl.load(h1_in + at, inside, 0.0).to(tl.float32)
-        c1 = tl.load(c1_in + at, inside, 0.0).to(tl.float32)
-        h2 = load_state(h2_in, h2_exponents, r, at, r < rows, inside)
         dz = dh1 * (1 - h1 * h1)
-        dalpha -= dz * c1 * h2
-        dmu -= dz * c1
-        dc1 = -dz * (alpha * h2 + mu)
-        tl.store(dc1_out + at, dc1.to(dc1_out.dtype.element_ty), inside)
+        if c1_in is not None:
+            c1 = tl.load(c1_in + at, inside, 0.0).to(tl.float32)
+            h2 = load_state(h2_in, h2_exponents, r, at, r < rows, inside)
+            dalpha -= dz * c1 * h2
+            dmu -= dz * c1
+            dc1 = -dz * (alpha * h2 + mu)
+            tl.store(dc1_out + at, dc1.to(dc1_out.dtype.element_ty), inside)
         tl.store(dx_out + at, dz.to(dx_out.dtype.element_ty), inside)
     own = constant_sums + program * 7 * CHANNELS
     _add(own + 2 * CHANNELS, k, tl.sum(dalpha, 0) * unit)

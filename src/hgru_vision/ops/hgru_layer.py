@@ -37,11 +37,11 @@ class State(NamedTuple):
     """The drive, H2 or its gradient, one image a channel, as `hgru_kernels` stores them.
 
     `numbers` are float32, or uint16 (2^15 stands for 0) of which each pixel has an exponent in
-    `exponents`, int8; those of float32 are not used.
+    `exponents`, int8; those of float32 are not used. Both are None for an H2 of zeros.
     """
 
-    numbers: Tensor  # (y, x, B, K)
-    exponents: Tensor  # (y, x, B)
+    numbers: Tensor | None  # (y, x, B, K)
+    exponents: Tensor | None  # (y, x, B)
 
 
 class Layer:
@@ -86,23 +86,15 @@ class Layer:
 
     def state(self) -> State:
         """Make room for the drive or for H2."""
-        numbers = self.finer()
-        return State(numbers, torch.empty(self.size[:3], dtype=torch.int8, device=self.device))
-
-    def zero_state(self) -> State:
-        """Give an H2 of zeros."""
-        numbers, exponents = self.state()
-        exponents.zero_()
-        if numbers.dtype == torch.uint16:
-            numbers.view(torch.int16).fill_(-(2**15))  # which are the bits of 2^15
-        else:
-            numbers.zero_()
-        return State(numbers, exponents)
+        exponents = torch.empty(self.size[:3], dtype=torch.int8, device=self.device)
+        return State(self.finer(), exponents)
 
     def keep(self, image: Tensor) -> State:
         """Store images (B, K, H, W) as a state."""
-        numbers, exponents = self.state()
-        return State(to_planes(image, numbers, exponents=exponents), exponents)
+        numbers, exponents = kept = self.state()
+        assert numbers is not None
+        to_planes(image, numbers, exponents=exponents)
+        return kept
 
     def spectra(self, count: int) -> Tensor:
         """Make room for spectra."""
@@ -123,9 +115,9 @@ class Layer:
         )
 
     def inhibit(
-        self, drive: State, c1: Tensor, h2: State, h1: Tensor, g2: Tensor | None = None
+        self, drive: State, c1: Tensor | None, h2: State, h1: Tensor, g2: Tensor | None = None
     ) -> None:
-        """Launch Eq. 5; with `g2`, Eq. 6 as well."""
+        """Launch Eq. 5; with `g2`, Eq. 6 as well. A C1 that is None stands for zeros."""
         pixel.inhibit[(self.parts,)](
             *drive, c1, *h2, self.u2, self.constants, h1, h1 if g2 is None else g2, self.rows,
             **self.blocks(), GATE=g2 is not None, PRECISION=self.exact,

@@ -34,8 +34,10 @@ def _power_of_two(exponent):
 
 @triton.jit
 def load_state(numbers, exponents, r, at, there, inside):
-    """Read rows of a state; one with a NaN or an infinity is all NaN."""
-    if numbers.dtype.element_ty == tl.uint16:
+    """Read rows of a state, zeros if there is none; one with a NaN or an infinity is all NaN."""
+    if numbers is None:
+        value = tl.zeros(at.shape, tl.float32)
+    elif numbers.dtype.element_ty == tl.uint16:
         whole = tl.load(numbers + at, inside, 0x8000)  # which stands for 0
         exponent = tl.load(exponents + r, there, 0).to(tl.int32)
         unit = tl.where(exponent == _BROKEN, float("nan"), _power_of_two(exponent - 15))
