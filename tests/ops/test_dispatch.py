@@ -46,12 +46,24 @@ class OnGPU(torch.Tensor):
 )
 def test_auto_on_a_gpu(monkeypatch, channels, size, expected):
     monkeypatch.setattr("hgru_vision.ops.dispatch.has_triton", lambda: True)
-    x = torch.empty(1, channels, 150, 150).as_subclass(OnGPU)
+    x = torch.empty(32, channels, 150, 150).as_subclass(OnGPU)
     choice = ops.explain(x, torch.empty(channels, channels, size, size))
     assert choice.backend == expected
     assert "million operations an image" in choice.reasons[expected]
     # All steps of an hGRU in one piece gain more than the convolution does.
     assert ops.storage_at_once(x, channels, size, "auto") == torch.float16
+
+
+def test_auto_on_a_gpu_counts_what_launching_takes(monkeypatch):
+    monkeypatch.setattr("hgru_vision.ops.dispatch.has_triton", lambda: True)
+    weight = torch.empty(25, 25, 15, 15)
+    few, many = (torch.empty(n, 25, 150, 150).as_subclass(OnGPU) for n in (10, 11))
+    assert ops.explain(many, weight).backend == "gemm"
+    choice = ops.explain(few, weight)
+    assert choice.backend == "reference"
+    of_all = "31,640.6 million operations of all images are "
+    assert choice.reasons["reference"] == of_all + "done before the GPU form is launched"
+    assert choice.reasons["gemm"] == of_all + "few for its launches"
 
 
 def test_what_the_gpu_forms_lack_is_said(monkeypatch):
@@ -82,7 +94,7 @@ def pretended(monkeypatch):
     monkeypatch.setattr(dispatch, "has_triton", lambda: True)
     torch.compiler.reset()
     with FakeTensorMode():
-        yield torch.empty(PAPER[0].shape, device="cuda")
+        yield torch.empty(32, *PAPER[0].shape[1:], device="cuda")
 
 
 @pytest.mark.parametrize("strict", [False, True])

@@ -49,6 +49,7 @@ _MIX_COST = 6  # of one complex product at one frequency
 # On an H200, 32 of them take a picosecond, counted over a pass forward and backward.
 _GPU_TRANSFORM_COST = 540
 _GPU_MIX_COST = 6
+_GPU_LEAST = 32e9  # of a whole batch: with fewer the direct form is done before all is launched
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +176,10 @@ def explain(x: Tensor, weight: Tensor, backend: Backend = "auto") -> Choice:
         "gemm": missing or fewer,
         "gemm32": missing or "twice the memory and time of gemm; for those who ask",
     }
+    if missing is None and taken == "reference" and counts[1] < counts[0]:
+        of_all = f"{len(x) * counts[0] / 1e6:,.1f} million operations of all images"
+        reasons["reference"] = f"{of_all} are done before the GPU form is launched"
+        reasons["fft"] = reasons["matmul"] = reasons["gemm"] = f"{of_all} are few for its launches"
     if taken == "gemm":
         reasons["fft"] = reasons["matmul"] = "slower than the GPU form"
     elif taken == "fft":
@@ -211,7 +216,7 @@ def _choose(x: Tensor, shape: Sequence[int], backend: Backend) -> Backend:
         return backend
     on_gpu = _gpu_form_lacks(x) is None
     direct, spectral = _operations(x, shape, on_gpu=on_gpu)
-    if direct <= spectral:
+    if direct <= spectral or (on_gpu and len(x) * direct < _GPU_LEAST):
         return "reference"
     if on_gpu:
         return "gemm"

@@ -42,7 +42,7 @@ class SquaredResponses(torch.autograd.Function):
         framed = F.pad(images, (margin, margin, margin, margin))  # no tap sees beyond it
         out = images.new_empty(len(images), len(weight), *images.shape[2:])
         weight = weight.contiguous()
-        _launch(_forward_kernel, framed, weight, out, out, num_warps=2)
+        _launch(_forward_kernel, framed, weight, out, out, num_warps=1)
         ctx.save_for_backward(framed, weight)
         return out
 
@@ -53,7 +53,7 @@ class SquaredResponses(torch.autograd.Function):
         framed, weight = ctx.saved_tensors
         gradient = gradient.contiguous()
         sums = weight.new_zeros(_PROGRAMS, *weight.shape)
-        _launch(_backward_kernel, framed, weight, gradient, sums, num_warps=4)
+        _launch(_backward_kernel, framed, weight, gradient, sums, num_warps=2)
         return None, sums.sum(0)
 
 
