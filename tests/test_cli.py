@@ -54,6 +54,15 @@ def test_an_unknown_flag_is_refused(capsys):
     assert "lenght" in err
 
 
+def test_a_flag_of_several_values_is_refused_the_second_time(capsys):
+    for flags in (("--set", "canvas=300", "--set", "contrast=1"), ("--set=a=1", "--set=b=2")):
+        status, _, err = run(capsys, "audit", "pathfinder", *flags)
+        assert status == 2
+        assert err == (
+            "hgru: --set is there twice; give all its values after one, as --set FIRST SECOND\n"
+        )
+
+
 def test_bad_input_is_one_line_without_a_traceback(capsys):
     status, out, err = run(capsys, "generate", "pathfinder", "--preset", "papr", "--out", "x")
     assert (status, out) == (2, "")

@@ -5,9 +5,10 @@ imported when their command is called, so that `hgru --help` answers at once.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
+from typing import get_type_hints
 
 COMMANDS = {
     "quickstart": ("quickstart:quickstart", "the whole story in minutes, ending in a report"),
@@ -62,6 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import tyro
 
     run = getattr(import_module(f"hgru_vision.commands.{module}"), function)
+    if twice := _given_twice(run, rest):
+        told = f"{twice} is there twice; give all its values after one, as {twice} FIRST SECOND"
+        print(f"hgru: {told}", file=sys.stderr)
+        return 2
     try:
         # Shorter help: no "{None}|STR" for what may be left out, no --no-resume beside --resume.
         plain = (tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff)
@@ -74,6 +79,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("hgru: interrupted", file=sys.stderr)
         return 130
     return 0
+
+
+def _given_twice(run: Callable[..., object], flags: Sequence[str]) -> str | None:
+    """Find a flag of several values that is there again: those of the first would be lost."""
+    names = [each.partition("=")[0] for each in flags]
+    several = (name for name, kind in get_type_hints(run).items() if "tuple[" in str(kind))
+    again = (f"--{name.rstrip('_').replace('_', '-')}" for name in several)
+    return next((name for name in again if names.count(name) > 1), None)
 
 
 def _refuse(arguments: Sequence[str]) -> int:

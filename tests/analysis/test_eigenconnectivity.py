@@ -277,6 +277,8 @@ def test_bad_input_is_refused():
         eigenconnectivity(weights, angles[:3])
     with pytest.raises(ValueError, match="an orientation is infinite; give radians, or nan"):
         eigenconnectivity(weights, angles + np.inf)
+    with pytest.raises(ValueError, match=r"an orientation is 90; they are in radians, .*deg2rad"):
+        eigenconnectivity(weights, np.array([0, 45, 90, np.nan]))
     with pytest.raises(ValueError, match="2 of 4 channels have an orientation; 3 or more must"):
         eigenconnectivity(weights, np.array([0, 1, np.nan, np.nan]))
     with pytest.raises(ValueError, match="variance is 80; it is a share, above 0 and at most 1"):

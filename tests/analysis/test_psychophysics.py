@@ -16,6 +16,7 @@ from hgru_vision.analysis.psychophysics import (
     write_scores,
 )
 from hgru_vision.data.contours import SyntheticContours
+from hgru_vision.data.datasets import Pathfinder
 from hgru_vision.intervals import wilson_interval
 
 DATA = SyntheticContours(
@@ -77,6 +78,11 @@ def test_the_mode_of_the_network_is_kept():
     network = Oracle(DATA).train()
     score_two_alternatives(network, DATA, observer="b")
     assert network.training
+
+
+def test_other_images_have_no_pairs():
+    with pytest.raises(TypeError, match="data is Pathfinder; give SyntheticContours, in pairs"):
+        score_two_alternatives(Oracle(DATA), Pathfinder(6, count=4), observer="b")
 
 
 def test_pairs_need_an_even_number_of_images():

@@ -168,6 +168,11 @@ def gates(bias: float, weight: float = 0.0) -> MixingGates:
     return MixingGates(u1=u, b1=b, u2=u, b2=b)
 
 
+def test_a_number_is_no_gate() -> None:
+    with pytest.raises(TypeError, match="gates is float; give MixingGates"):
+        random_model().gated(random_drive(), 0.5, 1)
+
+
 def test_open_gates_are_equation_2() -> None:
     model, x = random_model(), random_drive()
     torch.testing.assert_close(model.gated(x, gates(50.0), 5), model.discrete(x, 5))

@@ -187,3 +187,20 @@ def test_bad_wishes_are_refused_before_any_work(tmp_path, capsys):
     assert "no device 'gpu'" in capsys.readouterr().err
     assert main(["eval", network, "--figure", "a.jpg"]) == 2
     assert "pictures end in .svg, .pdf, .png; got a.jpg" in capsys.readouterr().err
+    for flag, value, text in (
+        ("--json", tmp_path, f"{tmp_path} is a folder; give a file"),
+        ("--json", tmp_path / "net.py" / "a.json", "net.py is no folder"),
+        ("--figure", tmp_path / "net.py" / "a.png", "a.png cannot be written"),
+        ("--bins", "0", "--bins is 0; it must be 1 or more"),
+        ("--confidence", "0.5", "--confidence is 0.5; it must be a number above 0.5 and below 1"),
+        ("--reestimate", "-1", "--reestimate is -1; it must be a number of batches, 0 or more"),
+        ("--batch", "0", "--batch is 0; it must be 1 or more"),
+    ):
+        assert main(["eval", network, flag, str(value)]) == 2
+        assert text in capsys.readouterr().err
+
+
+def test_a_run_that_has_not_ended_is_told(tmp_path, capsys, run_folder):
+    run_folder(tmp_path / "run")
+    assert main(["eval", str(tmp_path / "run"), "--count", "20"]) == 0
+    assert "Its run has not ended" in " ".join(capsys.readouterr().out.split())

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from hgru_vision.cli import main
@@ -80,9 +82,12 @@ def test_fields_of_all_runs_are_changed_and_recorded(grids, capsys):
         (["tiny", "--address", "auto"], "--address is for --on ray"),
         (["tiny", "--on", "ray", "--workers", "2"], "--workers is for --on local"),
         (["tiny", "--set", "bacth=3"], "bacth is not a field of RunConfig"),
+        (["tiny", "--ledger", "."], ". is a folder; give a file"),
+        (["tiny", "--out", "a.file"], "a.file is a file; runs need a folder"),
         (["tiny", "--workers", "0"], "workers must be 1 or more; got 0"),
     ],
 )
 def test_bad_flags_are_refused_in_a_line(grids, capsys, flags, text):
+    Path("a.file").touch()
     assert main(["sweep", *flags]) == 2
     assert text in capsys.readouterr().err

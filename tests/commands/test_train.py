@@ -150,6 +150,28 @@ def test_the_ledger_is_read_where_there_is_one(monkeypatch, tmp_path, capsys):
     assert "like it in the ledger 1 of 1 ended there" in " ".join(capsys.readouterr().err.split())
 
 
+def test_what_is_no_ledger_does_not_stop_a_run(capsys):
+    Path("results").mkdir()
+    Path("results/others.jsonl").write_text('{"mine": 1}\n')
+    assert train() == 0
+    told = capsys.readouterr().err
+    assert "hgru: earlier runs are not counted: results/others.jsonl" in told
+
+
+def test_a_run_needs_a_folder_of_its_own(capsys):
+    Path("notes").mkdir()
+    Path("notes/a.txt").touch()
+    assert train(out="notes") == 2
+    told = "notes holds 'a.txt' and no run; give an empty or a new folder"
+    assert told in capsys.readouterr().err
+    assert train(out="notes/a.txt") == 2
+    assert "notes/a.txt is a file; a run needs a folder" in capsys.readouterr().err
+    Path("half").mkdir()
+    Path("half/config.json").write_text("{}")
+    assert train(out="half") == 2
+    assert "half/config.json is no run's configuration: " in capsys.readouterr().err
+
+
 def published(tmp_path, monkeypatch):
     """Train a run, publish it, and give its name among weights that are elsewhere."""
     from hgru_vision import weights
@@ -186,7 +208,10 @@ def test_what_is_no_configuration_is_refused(capsys, tmp_path):
         (["--config", "none"], "no configuration 'none'; give the folder of a run, its config.js"),
         (["--config", "a.json"], "a.json is not JSON"),
         (["--config", "c.json"], "c.json is no card: name is missing; Card needs it"),
-        (["--config", "b.json"], "bacth is not a field of RunConfig; did you mean 'batch'?"),
+        (
+            ["--config", "b.json"],
+            "b.json is no run's configuration: bacth is not a field of RunConfig; did you mean",
+        ),
         (["quick", "--config", "run"], "give a recipe (paper, curriculum, ...) or --config, one"),
         ([], "give a recipe (paper, curriculum, ...) or --config, one of them"),
         (["--config", "b.json", "--length", "9"], "length is for a recipe; change the fields"),

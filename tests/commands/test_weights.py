@@ -68,6 +68,16 @@ def test_boundaries_are_listed_with_their_auc(run, capsys, row):
     assert line.split()[:5] == ["contour_vgg.bsds", "bsds500", "AUC", "0.875", "640,000"]
 
 
+def test_weights_are_replaced_only_when_asked(run, capsys):
+    publish = ["weights", "publish", str(run), "--tag", "small3"]
+    assert main(publish) == 0
+    assert main(publish) == 2
+    told = "there are weights hgru_small.small3; give another tag, or ask to replace them"
+    assert told in capsys.readouterr().err
+    assert main([*publish, "--replace", "--note", "Another."]) == 0
+    assert weights.card("hgru_small.small3").note == "Another."
+
+
 def test_bad_names_and_runs_are_told_in_a_line(run, capsys):
     assert main(["weights", "show", "hgru.x"]) == 2
     assert "hgru: no weights 'hgru.x'; there are none yet" in capsys.readouterr().err

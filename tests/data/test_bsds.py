@@ -53,6 +53,10 @@ def test_pictures_are_had_by_name(root):
     data = make(root)
     assert data.image("101").shape == (36, 24, 3) and data.image("101").dtype == np.uint8
     assert data.annotations("102").shape == (4, 24, 36)
+    with pytest.raises(
+        ValueError, match="no picture '1' in train; `ids` names them, such as '100'"
+    ):
+        data.image("1")
 
 
 def test_an_augmented_item_is_a_function_of_seed_epoch_and_index(root):

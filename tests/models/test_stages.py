@@ -172,6 +172,11 @@ def test_images_are_checked():
     message = "images are 31 x 40 pixels; this network takes 32 x 32 or more"
     with pytest.raises(ValueError, match=message):
         check_images(torch.zeros(1, 1, 31, 40), least=32)
+    message = (
+        r"images are torch.uint8; this network takes floats from 0 to 1: images.float\(\) / 255"
+    )
+    with pytest.raises(TypeError, match=message):
+        check_images(torch.zeros(1, 1, 32, 32, dtype=torch.uint8))
 
 
 # -- Large convolutions ----------------------------------------------------------------------------

@@ -29,7 +29,7 @@ def test_the_papers_protocol_is_the_papers():
     for name, entry in CATALOGUE.items():
         if entry.family in ("residual", "per-pixel"):
             assert paper(model=name).stages[0].images == 3_600_000
-    with pytest.raises(ValueError, match="no model 'hgruu'; 'hgru models' lists them"):
+    with pytest.raises(ValueError, match=r"no model 'hgruu' among the paper's.* mean 'hgru'"):
         paper(model="hgruu")
 
 

@@ -116,7 +116,9 @@ def test_a_learning_rate_that_a_graph_reads_is_changed_in_place(tiny, built, bat
 
 def test_a_graph_needs_one_process_with_a_gpu(tiny, built):
     config = tiny(cuda_graph=True)
-    with pytest.raises(ValueError, match="cuda_graph needs a GPU; this run is on the cpu"):
+    with pytest.raises(
+        ValueError, match="cuda_graph needs a GPU; this run is on the cpu: give cuda_g"
+    ):
         Step(built(config), config, ALONE)
     two = Group(rank=0, size=2, device=torch.device("cuda"))
     with pytest.raises(ValueError, match="cuda_graph is for a single process; this run has 2"):

@@ -66,16 +66,20 @@ class Connections:
         excites, by the linear term of Eq. 8, on average over channels.
     tuning
         Of each channel's drive.
+    beta
+        The gain of excitation in each channel, negated with the weights; None if the circuit has
+        none. ``beta[:, None, None, None] * weights`` has a sign in every channel.
     excited
-        Share of the channels in which a positive weight does excite; None if the circuit has no
-        beta.
+        Share of the channels in which a positive weight does excite, if there is a beta.
 
     Shape
     -----
     weights : float64 (K, K, S, S), receiving channel first
+    beta : float64 (K,)
     """
 
     weights: Floats
+    beta: Floats | None
     tuning: Tuning
     excited: float | None
 
@@ -117,10 +121,12 @@ def connections(network: nn.Module) -> Connections:
         beta = beta.flatten() * circuit.norm_c2.delta[-1].flatten()
     sign = -1 if beta is not None and beta.mean() < 0 else 1
     device = weights.device
+    gains = None if beta is None else sign * beta.flatten().double().cpu().numpy()
     return Connections(
         weights=sign * weights.double().cpu().numpy(),
+        beta=gains,
         tuning=measure_tuning(lambda images: stage(images.to(device, weights.dtype))),
-        excited=None if beta is None else float((sign * beta > 0).double().mean()),
+        excited=None if gains is None else float((gains > 0).mean()),
     )
 
 
@@ -372,6 +378,11 @@ def _check(kernels: Array, angles: Array, variance: float) -> None:
         )
     if np.isinf(angles).any():
         raise ValueError("an orientation is infinite; give radians, or nan for none")
+    if np.nanmax(np.abs(angles), initial=0) > 2 * np.pi:
+        raise ValueError(
+            f"an orientation is {np.nanmax(np.abs(angles)):.4g}; they are in radians, of a turn or "
+            "less: np.deg2rad()"
+        )
     if (known := int((~np.isnan(angles)).sum())) < LEAST_PAIRS:
         raise ValueError(
             f"{known} of {len(angles)} channels have an orientation; {LEAST_PAIRS} or more "

@@ -166,6 +166,8 @@ def score_two_alternatives(
     >>> score.proportion, score.trials
     (0.5, 2)
     """
+    if not isinstance(data, SyntheticContours):
+        raise TypeError(f"data is {type(data).__name__}; give SyntheticContours, in pairs")
     if len(data) % 2:
         raise ValueError(f"trials are pairs of images; got an odd number of them, {len(data)}")
     evidence = _evidence(network, data, device, batch)

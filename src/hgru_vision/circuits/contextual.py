@@ -324,6 +324,10 @@ class ContextualModel:
         ContextualTrajectory
             The start and the state after each step. Its times count open gates.
         """
+        if not isinstance(gates, MixingGates):
+            raise TypeError(
+                f"gates is {type(gates).__name__}; give MixingGates(u1=, b1=, u2=, b2=)"
+            )
         _check_kernel("gates.u1", gates.u1, like=self.near_excitation)
 
         def advance(h1: Tensor, h2: Tensor) -> ContextualState:

@@ -23,7 +23,7 @@ from hgru_vision.stimuli.contours import ContourConfig
 from hgru_vision.stimuli.scenes import cues
 from hgru_vision.training.environment import pick_device
 from hgru_vision.training.evaluate import evaluate
-from hgru_vision.training.files import replace_file
+from hgru_vision.training.files import check_output, replace_file
 
 
 def pathfinder(
@@ -67,7 +67,7 @@ def pathfinder(
     set
         Other fields of the configuration, such as --set canvas=300 contrast=0.8
     """
-    model = _prepare(network, figure)
+    model = _prepare(network, figure, json)
     data = Pathfinder(count=count, seed=seed, split="test", config=configure(preset, length, set))
     read = cues(data.config, seed, data.numbers(np.arange(count)))
     report = audit(read, seed=seed)
@@ -114,7 +114,7 @@ def contours(
     json
         Write the numbers to this file.
     """
-    model = _prepare(network, figure)
+    model = _prepare(network, figure, json)
     data = SyntheticContours(count=count, seed=seed, split="test", config=config)
     report = audit_contours(config, seed, count, first=SPLIT_START["test"])
     console = Console()
@@ -127,10 +127,12 @@ def contours(
     _write(report, json)
 
 
-def _prepare(network: str | None, figure: Path | None) -> nn.Module | None:
-    """Refuse a picture that cannot be written before any work; open the network, if there is."""
+def _prepare(network: str | None, figure: Path | None, json: Path | None) -> nn.Module | None:
+    """Refuse files that cannot be written before any work; open the network, if there is."""
     if figure is not None:
         check_picture(figure)
+    if json is not None:
+        check_output(json)
     return None if network is None else open_network(network).network.to(pick_device())
 
 

@@ -33,7 +33,7 @@ from hgru_vision.training.data import final_data, pathfinder_config
 from hgru_vision.training.environment import pick_device
 from hgru_vision.training.evaluate import Evaluation, find_circuit, reestimate_statistics
 from hgru_vision.training.evaluate import evaluate as judge
-from hgru_vision.training.files import replace_file
+from hgru_vision.training.files import check_output, replace_file
 
 COUNT = 10_000
 
@@ -98,6 +98,16 @@ def evaluate(
     numbers = parse_steps(steps) if steps is not None else []
     if figure is not None:
         check_picture(figure)
+    if json is not None:
+        check_output(json)
+    for name, value, fits, takes in (
+        ("bins", bins, bins >= 1, "1 or more"),
+        ("confidence", confidence, 0.5 < confidence < 1, "a number above 0.5 and below 1"),
+        ("reestimate", reestimate, reestimate >= 0, "a number of batches, 0 or more"),
+        ("batch", batch, batch >= 1, "1 or more"),
+    ):
+        if not fits:
+            raise ValueError(f"--{name} is {value}; it must be {takes}")
     opened = open_network(network)
     own_steps = _own_steps(opened.network) if numbers else None  # refused before work is done
     place = pick_device(device)
@@ -251,6 +261,8 @@ def _headline(found: Evaluation, images: str, opened: Opened) -> str:
         if run.alc is not None:
             text += f", {name_of_alc([opened.config])} {as_number(run.alc, boundaries)}"
         text += "."
+    if run is None and opened.config is not None:
+        text += " Its run has not ended: these are the weights of its last checkpoint."
     return text
 
 

@@ -21,7 +21,7 @@ from hgru_vision.figures.boundaries import boundary_figure
 from hgru_vision.figures.style import check_picture, save_figure
 from hgru_vision.stimuli._types import Floats
 from hgru_vision.training.environment import pick_device
-from hgru_vision.training.files import write_json
+from hgru_vision.training.files import check_output, write_json
 
 
 def eval_boundaries(
@@ -76,6 +76,8 @@ def eval_boundaries(
     """
     if figure is not None:
         check_picture(figure)  # before minutes of work
+    if json is not None:
+        check_output(json)
     data = BSDS500(root, split, allow_partial=allow_partial)
     if run is not None:
         place = pick_device(device)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -144,7 +145,10 @@ def read_run(reference: str) -> RunConfig:
         raise ValueError(f"{path} is not JSON ({error})") from None
     if isinstance(value, dict) and "sha256" in value:
         return Card.from_json(value, path.name).config
-    return RunConfig.from_json(value)
+    try:
+        return RunConfig.from_json(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} is no run's configuration: {error}") from None
 
 
 def change(config: RunConfig, changes: tuple[str, ...]) -> RunConfig:
@@ -185,8 +189,12 @@ def _assignment(text: str, expected: str) -> tuple[str, Any]:
 
 
 def _ledger() -> list[LedgerRow]:
-    """Read the ledgers of the folder that the command runs in, if it has any."""
-    return read_ledger(LEDGERS) if LEDGERS.is_dir() else []
+    """Read the ledgers of the folder that the command runs in; only a warning rests on them."""
+    try:
+        return read_ledger(LEDGERS) if LEDGERS.is_dir() else []
+    except (ValueError, OSError) as error:
+        print(f"hgru: earlier runs are not counted: {error}", file=sys.stderr)
+        return []
 
 
 def _summary(config: RunConfig, result: Result | None, out: Path) -> str:

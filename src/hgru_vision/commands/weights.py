@@ -94,13 +94,14 @@ def publish(
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
     tag: str,
     note: str = "",
+    replace: bool = False,
 ) -> None:
     """Put the network of a finished run among the trained networks of this package.
 
     Two files are written beside the package's own: MODEL.TAG.safetensors and its card,
-    MODEL.TAG.json. They replace those of the same name.
+    MODEL.TAG.json.
 
-    Example: hgru weights publish runs/hgru14 --tag pathfinder14
+    Example: hgru weights publish runs/hgru14 --tag mine14
 
     Parameters
     ----------
@@ -110,8 +111,10 @@ def publish(
         Second part of the name; the first is the network's.
     note
         For the reader of the card.
+    replace
+        Replace weights of the same name.
     """
-    made = publish_run(run, tag, note=note)
+    made = publish_run(run, tag, note=note, replace_old=replace)
     told = f"Published {made.name}: {made.size / 1000:,.0f} kB, sha256 {made.sha256[:12]}."
     Console(highlight=False).print(f"{told}\nTo make it again: {made.command}", soft_wrap=True)
 

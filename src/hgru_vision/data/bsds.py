@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from hgru_vision.data.augment import Augmentation
-from hgru_vision.data.bsds_files import find_root, read_image, read_pictures
+from hgru_vision.data.bsds_files import Picture, find_root, read_image, read_pictures
 
 __all__ = ["BSDS500"]
 
@@ -105,11 +105,18 @@ class BSDS500(Dataset[tuple[Tensor, Tensor]]):
 
     def image(self, name: str) -> np.ndarray:
         """Image of a picture as it is, uint8 (H, W, 3)."""
-        return read_image(self._pictures[name].image)
+        return read_image(self._picture(name).image)
 
     def annotations(self, name: str) -> np.ndarray:
         """Boundary maps of a picture, uint8 (annotators, H, W) in {0, 1}."""
-        return self._pictures[name].annotations()
+        return self._picture(name).annotations()
+
+    def _picture(self, name: str) -> Picture:
+        if name not in self._pictures:
+            raise ValueError(
+                f"no picture {name!r} in {self.split}; `ids` names them, such as {self.ids[0]!r}"
+            )
+        return self._pictures[name]
 
     def item(self, index: int, epoch: int) -> tuple[Tensor, Tensor]:
         """Item `index` as it is in an epoch."""

@@ -49,7 +49,8 @@ def find_root(root: Path) -> Path:
     what = "holds no folder 'images'" if root.is_dir() else "is no folder"
     raise FileNotFoundError(
         f"{root} {what}; BSDS500 has images/{{train,val,test}}/*.jpg beside "
-        "groundTruth/{train,val,test}/*.mat, or beside gt_train.npz, gt_val.npz and gt_test.npz"
+        "groundTruth/{train,val,test}/*.mat, or beside gt_train.npz, gt_val.npz and gt_test.npz. "
+        "Give its folder as root (hgru train boundaries --with root=FOLDER)"
     )
 
 
@@ -118,7 +119,7 @@ def _check_whole(
     folder: Path, images: dict[str, Path], names: set[str], where: str, split: str
 ) -> None:
     """Refuse images without annotations, annotations without an image, and too few of both."""
-    hint = "; go on with what is there by allow_partial=True"
+    hint = "; go on with what is there by allow_partial=True (--allow-partial)"
     for name in sorted(set(images) - names):
         raise FileNotFoundError(f"{images[name]} has no annotations: no {where.format(name)}{hint}")
     for name in sorted(names - set(images)):

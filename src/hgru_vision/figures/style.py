@@ -16,7 +16,7 @@ from matplotlib.ticker import PercentFormatter
 from matplotlib.transforms import Bbox
 
 from hgru_vision.models.catalogue import CATALOGUE, Family
-from hgru_vision.training.files import replace_file
+from hgru_vision.training.files import check_output, replace_file
 
 __all__ = [
     "CHANCE",
@@ -248,6 +248,7 @@ def check_picture(path: Path) -> str:
     if kind not in FORMATS:
         endings = ", ".join(f".{each}" for each in FORMATS)
         raise ValueError(f"pictures end in {endings}; got {path}")
+    check_output(path)
     return kind
 
 

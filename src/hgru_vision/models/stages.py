@@ -62,6 +62,11 @@ def check_images(images: Tensor, *, least: int = 1, channels: int = 1) -> None:
             f"images have shape {tuple(images.shape)}; this network takes (B, {channels}, H, W), "
             "none of them 0"
         )
+    if not images.is_floating_point():
+        raise TypeError(
+            f"images are {images.dtype}; this network takes floats from 0 to 1: "
+            "images.float() / 255"
+        )
     height, width = images.shape[2:]
     if min(height, width) < least:
         raise ValueError(

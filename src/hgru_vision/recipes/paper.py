@@ -1,5 +1,7 @@
 """The paper's own protocol."""
 
+from difflib import get_close_matches
+
 from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.papers import linsley2018
 from hgru_vision.training.config import RunConfig, Source, Stage
@@ -28,7 +30,12 @@ def paper(
     3600000
     """
     if model not in CATALOGUE:
-        raise ValueError(f"no model {model!r}; 'hgru models' lists them")
+        near = get_close_matches(model, CATALOGUE, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(
+            f"no model {model!r} among the paper's networks for Pathfinder ('hgru models' lists "
+            f"them; networks for natural images are trained by the recipe boundaries){hint}"
+        )
     images = round(linsley2018.TRAIN_FRACTION * linsley2018.IMAGES)
     epochs = CATALOGUE[model].epochs
     source = Source(preset=preset, length=length)

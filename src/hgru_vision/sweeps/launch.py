@@ -20,7 +20,7 @@ from rich.console import Console
 from hgru_vision.sweeps.jobs import Job, take_over
 from hgru_vision.sweeps.ledger import LedgerRow, append, check_portable, read_ledger
 from hgru_vision.training.config import RunConfig
-from hgru_vision.training.files import CHECKPOINT, read_result
+from hgru_vision.training.files import CHECKPOINT, check_output, read_result
 from hgru_vision.training.result import Result
 
 __all__ = ["Job", "Launcher", "Outcome", "State", "run_job", "seconds_left", "sweep"]
@@ -157,6 +157,9 @@ def sweep(
     list of Outcome
         Of all runs, in their order.
     """
+    check_output(Path(ledger))
+    if Path(out).exists() and not Path(out).is_dir():
+        raise NotADirectoryError(f"{out} is a file; runs need a folder")
     deadline = None if budget is None else time.time() + budget
     jobs = _jobs(configs, Path(out).absolute())
     outcomes = {job.config.hash: _not_run(job) for job in jobs}

@@ -28,6 +28,7 @@ __all__ = [
     "PREVIOUS",
     "RESULT",
     "WEIGHTS",
+    "check_output",
     "check_run",
     "check_same",
     "flush_names",
@@ -50,10 +51,25 @@ def replace_file(path: Path, content: bytes) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
-    partial.write_bytes(content)
-    flush(partial)
-    os.replace(partial, path)
+    try:
+        partial.write_bytes(content)
+        flush(partial)
+        os.replace(partial, path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
     flush_names(path.parent)
+
+
+def check_output(path: Path) -> None:
+    """Refuse a file that could not be written: better now than after hours of work."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give a file")
+    folder = next(each for each in path.absolute().parents if each.exists())
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{path} cannot be written: {folder} is no folder")
+    if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        raise PermissionError(f"{path} cannot be written: no permission")
 
 
 def flush_names(folder: Path) -> None:
@@ -79,7 +95,12 @@ def write_curve(folder: Path, curve: Iterable[Point]) -> None:
 def read_config(folder: Path) -> RunConfig | None:
     """Read the configuration of a run's folder; None where there is none."""
     value = _read_json(folder / CONFIG)
-    return None if value is None else RunConfig.from_json(value)
+    if value is None:
+        return None
+    try:
+        return RunConfig.from_json(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{folder / CONFIG} is no run's configuration: {error}") from None
 
 
 def read_result(folder: Path) -> Result | None:
@@ -109,6 +130,8 @@ def check_run(folder: Path, config: RunConfig, *, resume: bool) -> Result | None
     begun = there is not None or any((folder / name).exists() for name in (CHECKPOINT, PREVIOUS))
     if begun and not resume:
         raise FileExistsError(f"{folder} holds a run; resume it, or give another folder")
+    if not begun and folder.is_dir() and (other := _content(folder)):
+        raise FileExistsError(f"{folder} holds {other!r} and no run; give an empty or a new folder")
     if there is not None:
         check_same(there, config, folder)
         result = read_result(folder)
@@ -128,6 +151,12 @@ def check_same(there: RunConfig, here: RunConfig, folder: Path) -> None:
             f"{folder} holds another run: {'; '.join(differ)}. Give the old values to resume, or "
             "another folder"
         )
+
+
+def _content(folder: Path) -> str | None:
+    """Name something in a folder that was there before a run began."""
+    names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    return names[0] if names else None
 
 
 def _read_json(path: Path) -> Any:

@@ -101,6 +101,8 @@ def _run(
 ) -> Result | None:
     """Train stage after stage; None if the run is to stop before its end."""
     config, folder, group = session.config, session.folder, session.group
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is a file; a run needs a folder")
     with ExitStack() as stack:
         if group.leads:
             folder.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,9 @@ class Step:
     def __init__(self, network: nn.Module, config: RunConfig, group: Group) -> None:
         device = group.device
         if config.cuda_graph and device.type != "cuda":
-            raise ValueError(f"cuda_graph needs a GPU; this run is on the {device.type}")
+            raise ValueError(
+                f"cuda_graph needs a GPU; this run is on the {device.type}: give cuda_graph=false"
+            )
         if config.cuda_graph and group.size > 1:
             raise ValueError(
                 f"cuda_graph is for a single process; this run has {group.size} of them"

@@ -126,7 +126,7 @@ def load_weights(name: str) -> "nn.Module":
     return network.eval()
 
 
-def publish(run: Path, tag: str, *, note: str = "") -> Card:
+def publish(run: Path, tag: str, *, note: str = "", replace_old: bool = False) -> Card:
     """Put the network of a finished run among the trained networks of this package.
 
     Parameters
@@ -134,9 +134,11 @@ def publish(run: Path, tag: str, *, note: str = "") -> Card:
     run
         Folder that `hgru train` wrote.
     tag
-        Second part of the name; the first is the network's. Weights of the same name are replaced.
+        Second part of the name; the first is the network's.
     note
         For the reader of the card.
+    replace_old
+        Whether weights of the same name give way.
     """
     if not re.fullmatch(r"[a-z0-9_-]+", tag):
         raise ValueError(f"a tag has small letters, digits, - and _, as pathfinder14; got {tag!r}")
@@ -160,6 +162,8 @@ def publish(run: Path, tag: str, *, note: str = "") -> Card:
     check_portable(config)
     content = (run / WEIGHTS).read_bytes()
     name = f"{config.model}.{tag}"
+    if name in list_weights() and not replace_old:
+        raise FileExistsError(f"there are weights {name}; give another tag, or ask to replace them")
     made = Card(
         name=name,
         sha256=hashlib.sha256(content).hexdigest(),
