@@ -198,3 +198,14 @@ def test_importing_the_operations_loads_torch_alone():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_channels_lie_side_by_side_for_the_gpu_form(monkeypatch):
+    monkeypatch.setattr("hgru_vision.ops.dispatch.has_triton", lambda: True)
+    x = torch.rand(2, 25, 9, 8)
+    assert ops.in_order(x, 25, 15, "auto") is x
+    on_gpu = x.as_subclass(OnGPU)
+    assert ops.in_order(on_gpu, 25, 15, "reference") is on_gpu
+    arranged = ops.in_order(on_gpu, 25, 15, "gemm")
+    assert arranged.is_contiguous(memory_format=torch.channels_last)
+    assert torch.equal(arranged, on_gpu)

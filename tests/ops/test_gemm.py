@@ -59,6 +59,20 @@ def test_float16_holds_large_and_small_numbers(gpu_forms, poisoned, scale):
     assert max(against_float64(prepare, CASES[1], gpu_forms.device, scale)) < 1.5e-3
 
 
+def test_the_order_of_memory_is_kept(gpu_forms, poisoned):
+    x, weight, gradient = case_tensors(CASES[1], gpu_forms.device)
+    outcomes = []
+    for order in (torch.contiguous_format, torch.channels_last):
+        a = x.contiguous(memory_format=order).requires_grad_()
+        out = gpu_forms.gemm.GemmKernel.prepare(weight, a, torch.float32)(a)
+        (to_x,) = torch.autograd.grad(out, a, gradient.contiguous(memory_format=order))
+        assert out.is_contiguous(memory_format=order)
+        assert to_x.is_contiguous(memory_format=order)
+        outcomes.append((out, to_x))
+    for plain, side_by_side in zip(*outcomes, strict=True):
+        assert torch.equal(plain, side_by_side)
+
+
 def test_zeros_stay_zeros(gpu_forms):
     x = torch.zeros(1, 2, 3, 3, device=gpu_forms.device)
     kernel = gpu_forms.gemm.GemmKernel.prepare(torch.ones(2, 2, 3, 3).to(x), x, torch.float16)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint as recompute
 
 from hgru_vision.circuits.start import as_generator
-from hgru_vision.ops import Backend, PreparedKernel
+from hgru_vision.ops import Backend, PreparedKernel, in_order
 from hgru_vision.papers.linsley2018 import CHANNELS, KERNEL_SIZE, TIMESTEPS
 
 __all__ = ["Circuit", "Horizontal", "Start", "Trajectory"]
@@ -175,6 +175,7 @@ class Circuit(nn.Module, ABC):
             last = self.run_at_once(x, state, steps)
             if last is not None:
                 return last
+        x = in_order(x, self.channels, self.kernel_size, self.backend)
         h2 = torch.zeros_like(x) if state is None else state
         horizontal = self.prepare(x)
         images = self._images_at_once(x)

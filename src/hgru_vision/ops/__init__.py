@@ -6,6 +6,7 @@ from hgru_vision.ops.dispatch import (
     PreparedKernel,
     explain,
     horizontal_conv,
+    in_order,
     prepare,
     storage_at_once,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "PreparedKernel",
     "explain",
     "horizontal_conv",
+    "in_order",
     "prepare",
     "squared_responses",
     "storage_at_once",

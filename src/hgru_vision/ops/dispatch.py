@@ -24,6 +24,7 @@ __all__ = [
     "explain",
     "has_triton",
     "horizontal_conv",
+    "in_order",
     "prepare",
     "storage_at_once",
     "takes_kernels",
@@ -207,6 +208,16 @@ def storage_at_once(
         return STORAGE["gemm"]
     taken = _choose(x, (channels, channels, kernel_size, kernel_size), backend)
     return STORAGE.get(taken)
+
+
+def in_order(x: Tensor, channels: int, kernel_size: int, backend: Backend) -> Tensor:
+    """Put a drive's channels side by side in memory where the GPU form is taken for its circuit.
+
+    It keeps whatever order it gets, and so does what happens at a pixel: with this order batch norm
+    and 1x1 convolutions need not search all of memory for the few channels of a pixel.
+    """
+    taken = _choose(x, (channels, channels, kernel_size, kernel_size), backend)
+    return x.contiguous(memory_format=torch.channels_last) if taken in STORAGE else x
 
 
 def _choose(x: Tensor, shape: Sequence[int], backend: Backend) -> Backend:

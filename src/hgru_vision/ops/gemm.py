@@ -99,8 +99,7 @@ def _there(
     """Convolve: the result, and what the way back needs of it, the spectrum of `x` and its unit."""
     with _no_autocast(x):
         spectrum, unit = _analyse(x, stored.dtype, domain)
-        size = len(x), channels, *x.shape[2:]
-        return _convolve(spectrum, unit, stored, domain, size, x.dtype), spectrum, unit
+        return _convolve(spectrum, unit, stored, domain, _room(x, channels)), spectrum, unit
 
 
 def _back(
@@ -117,14 +116,12 @@ def _back(
     with _no_autocast(gradient):
         spectral, g_unit = _analyse(gradient, stored.dtype, domain)
         if to_x:
-            size = len(gradient), stored.shape[-2], *gradient.shape[2:]
-            made.append(
-                _convolve(spectral, g_unit, stored, domain, size, gradient.dtype, adjoint=True)
-            )
+            room = _room(gradient, stored.shape[-2])
+            made.append(_convolve(spectral, g_unit, stored, domain, room, adjoint=True))
         if to_multiplier:
-            room = torch.empty(stored.shape, dtype=torch.float32, device=stored.device)
+            sums = torch.empty(stored.shape, dtype=torch.float32, device=stored.device)
             spectra, gradients = spectrum.unsqueeze(0), spectral.unsqueeze(0)
-            made.append(mix_gradient(spectra, gradients, unit * g_unit, room, add=False))
+            made.append(mix_gradient(spectra, gradients, unit * g_unit, sums, add=False))
     return made
 
 
@@ -155,16 +152,22 @@ def _convolve(
     unit: Tensor,
     stored: Tensor,
     domain: dft.Circle,
-    size: tuple[int, ...],
-    dtype: torch.dtype,
+    out: Tensor,
     *,
     adjoint: bool = False,
 ) -> Tensor:
-    """Mix, transform back and undo the scale: images of `size`."""
-    mixed = spectrum.new_empty(*spectrum.shape[:4], pitch_of(size[1]))
+    """Mix, transform back and undo the scale."""
+    mixed = spectrum.new_empty(*spectrum.shape[:4], pitch_of(out.shape[1]))
     planes = dft.synthesise(mix(spectrum, stored, mixed, adjoint=adjoint), domain)
-    out = torch.empty(size, dtype=dtype, device=spectrum.device)
     return from_planes(planes.unsqueeze(0), unit, out)
+
+
+def _room(like: Tensor, channels: int) -> Tensor:
+    """Make room for images of so many channels, side by side in memory if those of `like` are."""
+    batch, _, height, width = like.shape
+    if like.is_contiguous() or not like.is_contiguous(memory_format=torch.channels_last):
+        return like.new_empty(batch, channels, height, width)
+    return like.new_empty(batch, height, width, channels).movedim(3, 1)
 
 
 # What compilers see. A `dft.Circle` is four integers to them. The tables of `dft.py` are made at
@@ -185,8 +188,7 @@ def _convolve_shapes(
 ) -> tuple[Tensor, Tensor, Tensor]:
     rows, _, columns, k_in, _ = stored.shape
     spectrum = stored.new_empty(rows, 2, columns, len(x), pitch_of(k_in))
-    out = x.new_empty(len(x), channels, *x.shape[2:])
-    return out, spectrum, x.new_empty(1, dtype=torch.float32)
+    return _room(x, channels), spectrum, x.new_empty(1, dtype=torch.float32)
 
 
 @torch.library.custom_op("hgru_vision::convolve_backward", mutates_args=(), tags=_UNRECORDED)
@@ -212,7 +214,7 @@ def _convolve_backward_shapes(
     to_x: bool,
     to_multiplier: bool,
 ) -> list[Tensor]:
-    like_x = gradient.new_empty(len(gradient), stored.shape[-2], *gradient.shape[2:])
+    like_x = _room(gradient, stored.shape[-2])
     like_multiplier = stored.new_empty(stored.shape, dtype=torch.float32)
     return [like_x] * to_x + [like_multiplier] * to_multiplier
 
