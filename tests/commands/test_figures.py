@@ -26,7 +26,8 @@ def test_all_figures_are_drawn_or_said_not_to_be(tmp_path, capsys, row):
     assert f"wrote {out}/curriculum-paper/accuracy.png" in said
     assert "generalisation: not drawn; no network was measured; `hgru generalise` does it" in said
     assert (
-        "boundaries: not drawn; no maps were scored; `hgru eval-boundaries --json` does it" in said
+        "boundaries: not drawn; no maps were scored; `hgru eval-boundaries --json results/boun"
+        in said
     )
     assert "alc: not drawn; no run of its networks has an ALC (last stage)" in said
     assert "beyond: not drawn" in said

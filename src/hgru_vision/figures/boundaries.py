@@ -27,7 +27,9 @@ def boundary_figure(scores: Mapping[str, BoundaryScore]) -> Figure:
         By the name of the predictions.
     """
     if not scores:
-        raise NothingToDraw("no maps were scored; `hgru eval-boundaries --json` does it")
+        raise NothingToDraw(
+            "no maps were scored; `hgru eval-boundaries --json results/boundaries/NAME.json` does it"
+        )
     with style():
         figure = new_figure(0.92 * SIZE + 0.16 * len(scores), width=SIZE)  # room for the legend
         axes = figure.add_subplot()
