@@ -28,7 +28,8 @@ def boundary_figure(scores: Mapping[str, BoundaryScore]) -> Figure:
     """
     if not scores:
         raise NothingToDraw(
-            "no maps were scored; `hgru eval-boundaries --json results/boundaries/NAME.json` does it"
+            "no maps were scored; `hgru eval-boundaries --json results/boundaries/NAME.json` "
+            "does it"
         )
     with style():
         figure = new_figure(0.92 * SIZE + 0.16 * len(scores), width=SIZE)  # room for the legend
