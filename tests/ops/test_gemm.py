@@ -73,6 +73,26 @@ def test_the_order_of_memory_is_kept(gpu_forms, poisoned):
         assert torch.equal(plain, side_by_side)
 
 
+@pytest.mark.parametrize("cls", [HGRUBatchNorm, ConvGRU])
+def test_circuits_go_step_by_step_with_channels_side_by_side(gpu_forms, monkeypatch, cls):
+    monkeypatch.setattr(dispatch, "_gpu_form_lacks", lambda x: None)
+    layer, exact = (
+        cls(channels=3, kernel_size=3, timesteps=2, backend=backend).to(gpu_forms.device)
+        for backend in ("gemm32", "reference")
+    )
+    x = torch.rand(2, 3, 6, 5, device=gpu_forms.device, requires_grad=True)
+    outcomes = []
+    for each in (layer, torch.compile(layer, backend="aot_eager", fullgraph=True), exact):
+        out = each(x)
+        outcomes.append([out, *torch.autograd.grad(out.sum(), [x, *each.parameters()])])
+    plain, compiled, expected = outcomes
+    assert plain[0].is_contiguous(memory_format=torch.channels_last)
+    assert compiled[0].stride() == plain[0].stride()
+    for a, b, c in zip(plain, compiled, expected, strict=True):
+        torch.testing.assert_close(a, b)
+        torch.testing.assert_close(a, c, rtol=1e-4, atol=1e-5)
+
+
 def test_zeros_stay_zeros(gpu_forms):
     x = torch.zeros(1, 2, 3, 3, device=gpu_forms.device)
     kernel = gpu_forms.gemm.GemmKernel.prepare(torch.ones(2, 2, 3, 3).to(x), x, torch.float16)
