@@ -65,6 +65,15 @@ def test_lesions(gpu_forms, kind):
     assert max(found) < 5e-6
 
 
+def test_a_gradient_that_vanishes_stays_finite(gpu_forms, poisoned):
+    layer, x, _, gradient = layer_and_tensors(
+        gpu_forms.device, channels=1, kernel_size=1, size=(1, 1, 1)
+    )
+    torch.nn.init.zeros_(layer.eta)  # nothing goes back to the steps before the last
+    found = errors(gpu_forms, layer, x, None, 1e-38 * gradient, steps=8, storage=torch.float16)
+    assert all(map(math.isfinite, found))
+
+
 @pytest.mark.parametrize("scale", [1e-8, 1e5])
 def test_float16_holds_small_and_large_gradients(gpu_forms, poisoned, scale):
     layer, x, _, gradient = layer_and_tensors(gpu_forms.device)

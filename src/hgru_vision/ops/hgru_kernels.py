@@ -206,7 +206,10 @@ def excite_backward(
     finite = (most > 0) & (most < float("inf"))
     most = tl.maximum(tl.where(finite, most, 1.0), 2.0**-100)  # its inverse must be finite too
     scale = tl.load(room) / tl.exp2(tl.ceil(tl.log2(most)))  # a power of two
-    unit = tl.load(unit_in) / scale
+    unit = tl.load(unit_in)
+    # A gradient that vanishes must not make the unit 0.
+    scale = tl.minimum(tl.where(finite, scale, 1.0), tl.minimum(unit, 1.0) * 2.0**126)
+    unit /= scale
     if program == 0:
         tl.store(unit_out, unit)
     kappa, beta = _constant(table, 4, k, CHANNELS), _constant(table, 5, k, CHANNELS)
