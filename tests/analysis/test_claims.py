@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from hgru_vision.analysis.claim_parts import Evidence, Part
@@ -86,7 +88,7 @@ def test_a_network_at_chance_and_one_still_rising(ledger):
     stuck = ledger(FULL | {"hgru_bn": (0.5, 0.5, 0.5)})
     bn = finding(stuck, "The hGRU with batch norm")
     assert bn.verdict == "not reproduced"
-    assert "`hgru_bn` solves 6: all of 1 stayed at chance: none began to learn" in bn.reason
+    assert "`hgru_bn` solves 6: all of 1 ended at chance: none began to learn" in bn.reason
     rising = ledger(FULL | {"hgru_bn": (0.99, 0.98, 0.78)}, shortcut=0.8)
     reason = finding(rising, "The hGRU with batch norm").reason
     assert "78.0% is all it reached in 640,000 images, and it was still rising" in reason
@@ -119,12 +121,16 @@ def test_diverged_networks_are_below_all_others(ledger):
     rows = ledger(FULL | {"gru": (None, None, None)})
     gru = finding(rows, "The GRU fails")
     assert gru.verdict == "reproduced"
-    assert gru.parts[0].numbers == "99.0%, diverged"
+    assert gru.parts[0].numbers == "99.0%, diverged; one run each"
+    hgru = finding(ledger(FULL | {"hgru": (0.99, 0.99, None)}), "The hGRU is hardly")
+    assert hgru.parts[-1].numbers == "99.0%, diverged"
+    assert (hgru.parts[-1].holds, hgru.parts[-1].why) == (False, "it diverged")
     assert gru.parts[-1].numbers == "diverged in 1 run"
     rows = ledger(FULL | {"hgru": (None, None, None)})
     assert "`hgru` is above `gru` at 6: it diverged" in finding(rows, "The GRU fails").reason
     assert "`hgru` solves 6: its runs diverged" in finding(rows, "The hGRU is hardly").reason
-    assert finding(rows, "Length strains").parts[0].holds is None
+    strained = finding(rows, "Length strains").parts[0]
+    assert (strained.numbers, strained.holds) == ("diverged, diverged, diverged", False)
 
 
 def test_lengths_that_do_not_strain_are_told(ledger):
@@ -141,7 +147,7 @@ def test_runs_are_counted_and_variants_named(ledger, row):
     assert part.numbers == "98.5% (98.2% to 98.7%), best of 3; mean 72.8%; 2 of 3 runs failed"
     other = row("hgru", 14, 0, 0.7, recipe="screen", cuda_graph=True)
     found = Evidence([*ledger(FULL), *more, other])
-    assert found.best("hgru", 14).accuracy == 0.985
+    assert found.cell("hgru", 14).best.accuracy == 0.985
     assert {network.variant for network in found.variants()} == {
         "cuda_graph=false", "cuda_graph=true"
     }  # fmt: skip
@@ -154,3 +160,27 @@ def test_every_claim_has_a_name_a_place_and_parts():
         assert claim.judge(Evidence([]))
     part = Part(says="x", numbers="", holds=True)
     assert Finding(parts=(part,)).verdict == "reproduced"
+
+
+def test_the_best_of_equally_many_runs_are_compared(ledger, row):
+    lucky = [row("gru", 14, seed, 0.99, recipe="screen") for seed in (1, 2)]
+    gru = finding(ledger(FULL) + lucky, "The GRU fails")
+    at_14 = next(part for part in gru.parts if part.says == "`hgru` is above `gru` at 14")
+    assert (at_14.numbers, at_14.holds) == ("98.5%, 60.0%; one run each", True)
+
+
+def test_one_variant_of_a_network_counts_at_all_lengths(ledger, row):
+    slow = [row("hgru", 14, seed, 0.6, recipe="screen", learning_rate=1e-4) for seed in (1, 2)]
+    found = Evidence(ledger(FULL) + slow)
+    assert [found.cell("hgru", length).best.accuracy for length in LENGTHS] == [0.99, 0.988, 0.985]
+
+
+def test_runs_that_had_learnt_before_they_failed_are_told_so(ledger, row):
+    rows = ledger(FULL | {"hgru_bn": (0.5, 0.5, 0.5)})
+    reason = finding([with_peak(each, 0.92) for each in rows], "The hGRU with batch").reason
+    assert "all of 1 ended at chance: the best had 92.0% on the way" in reason
+
+
+def with_peak(row, accuracy):
+    curve = (replace(row.result.curve[0], accuracy=accuracy), *row.result.curve[1:])
+    return replace(row, result=replace(row.result, curve=curve))

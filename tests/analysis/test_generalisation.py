@@ -8,6 +8,7 @@ from hgru_vision.analysis.conditions import Condition
 from hgru_vision.analysis.generalisation import (
     CONFIDENCE,
     fingerprint,
+    latest,
     measure,
     read_rows,
 )
@@ -124,3 +125,18 @@ def test_rows_of_another_kind_and_doubles_are_told(tmp_path):
 def test_a_fingerprint_is_of_the_numbers_alone(network):
     other = create_model("hgru_small", timesteps=2)
     assert fingerprint(network) == fingerprint(other)
+
+
+def test_of_several_measurements_the_latest_weights_and_most_images_count(measured):
+    old = replace(measured("length", 6, 10), weights="old", written="2026-01-01")
+    few = replace(measured("length", 6, 20, 50), written="2026-01-02")
+    many = replace(measured("length", 6, 30), written="2026-01-02")
+    other = measured("length", 9, network="another")
+    rows = [
+        replace(measured("steps", 4), weights="old", written="2026-01-01"),
+        many,
+        few,
+        old,
+        other,
+    ]
+    assert {row.correct for row in latest(rows)} == {many.correct, other.correct}

@@ -58,9 +58,9 @@ def test_what_differs_beside_the_seed_makes_another_network(row):
     rows = [row(seed=0), row(seed=1), row(seed=0, options={"timesteps": 4})]
     rows += [row(seed=0, length=6)]
     study = one(rows)
-    assert study.networks == [Network("hgru", "timesteps=4"), Network("hgru", "timesteps=None")]
-    assert len(study.cells[Network("hgru", "timesteps=None"), 14].rows) == 2
-    assert (Network("hgru", "timesteps=None"), 6) in study.cells
+    assert study.networks == [Network("hgru"), Network("hgru", "timesteps=4")]
+    assert len(study.cells[Network("hgru"), 14].rows) == 2
+    assert (Network("hgru"), 6) in study.cells
 
 
 def test_other_images_are_a_repetition_and_another_learning_rate_is_not(row):
@@ -106,8 +106,6 @@ def test_what_a_few_fields_do_not_tell_apart_is_named_by_a_digest(row):
 def test_networks_come_in_the_order_of_the_paper_with_those_it_lacks_last(row):
     study = one([row("unet"), row("of_my_own"), row("gru"), row("hgru")])
     assert [each.model for each in study.networks] == ["hgru", "gru", "unet", "of_my_own"]
-    assert study.networks[-1].parameters is None
-    assert study.networks[0].parameters == 75_843
 
 
 def test_missing_lengths_are_those_of_the_paper(row):
@@ -150,3 +148,17 @@ def test_a_protocol_has_one_name_at_all_lengths(row):
     study = one([LedgerRow(config=config, result=result) for config in made])
     usual, other = Network("hgru", "cool_down=5000"), Network("hgru", "cool_down=4000")
     assert set(study.cells) == {(usual, 6), (usual, 9), (usual, 14), (other, 14)}
+
+
+def test_a_rate_that_differs_with_length_is_named(row):
+    study = one([row(length=6, learning_rate=1e-4), row(length=9), row(length=14)])
+    assert {network.variant for network in study.networks} == {
+        "learning_rate=0.0001",
+        "learning_rate=0.001",
+    }
+
+
+def test_parameters_are_those_of_the_runs(row):
+    study = one([row(length=14)])
+    (cell,) = study.cells.values()
+    assert cell.parameters == cell.results[0].parameters

@@ -1,9 +1,11 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from hgru_vision.cli import main
 from hgru_vision.sweeps.ledger import append
+from hgru_vision.training.config import Source, Stage
 
 
 @pytest.fixture
@@ -109,3 +111,18 @@ def test_the_contour_study_is_drawn_and_judged(tmp_path, capsys, row):
     said = capsys.readouterr()
     assert "has nothing of what seeds shows" in said.err
     assert said.out == ""
+
+
+def test_what_cannot_be_drawn_does_not_keep_others_from_it(tmp_path, capsys, row):
+    for images in (8_000, 16_000):
+        stage = Stage(sources=(Source(dataset="contours", length=5),), images=images)
+        study = row("contour_hgru", 5, dataset="contours")
+        append(
+            tmp_path / "all.jsonl", replace(study, config=replace(study.config, stages=(stage,)))
+        )
+    append(tmp_path / "all.jsonl", row("hgru", 14))
+    where = ["--ledger", str(tmp_path), "--out", str(tmp_path), "--format", "png"]
+    assert main(["figures", *where]) == 0
+    assert "contours: not drawn; runs of contour_hgru differ in" in capsys.readouterr().out
+    assert main(["figures", "contours", *where]) == 2
+    assert "runs of contour_hgru differ in" in capsys.readouterr().err

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hgru_vision.analysis.study import Cell, Network, Study, studies
+from hgru_vision.analysis.study import LEARNT, Cell, Network, Study, studies
 from hgru_vision.papers.linsley2018 import PATH_LENGTHS, RUNS
 from hgru_vision.sweeps.ledger import LedgerRow
-from hgru_vision.training.result import Result
 
 __all__ = [
     "NEGLIGIBLE",
@@ -63,20 +63,16 @@ class Evidence:
         self.study: Study | None = found[0] if found else None
 
     def cell(self, model: str, length: int) -> Cell | None:
-        """Give the runs of a network; of several variants, those with the most runs."""
+        """Give the runs of a network; of several variants, that with the most at all lengths."""
         if self.study is None:
             return None
-        of_model = [
-            cell
-            for (network, at), cell in self.study.cells.items()
-            if network.model == model and at == length
-        ]
-        return max(of_model, key=lambda cell: len(cell.rows), default=None)
-
-    def best(self, model: str, length: int) -> Result | None:
-        """Give the best run, as the paper does; None if there is none with an accuracy."""
-        cell = self.cell(model, length)
-        return None if cell is None else cell.best
+        runs: Counter[Network] = Counter()
+        for (network, _), cell in self.study.cells.items():
+            runs[network] += len(cell.rows)
+        variants = sorted(network for network in runs if network.model == model)
+        if not variants:
+            return None
+        return self.study.cells.get((max(variants, key=lambda each: runs[each]), length))
 
     def variants(self) -> list[Network]:
         """Name networks of which there are runs that differ in more than their seeds."""
@@ -125,28 +121,41 @@ def drop(found: Evidence, model: str) -> Part:
     says = (
         f"`{model}` drops by at most {NEGLIGIBLE:.0%} from {PATH_LENGTHS[0]} to {PATH_LENGTHS[-1]}"
     )
-    short, long = (found.best(model, length) for length in PATH_LENGTHS[:: len(PATH_LENGTHS) - 1])
-    if short is None or long is None or short.accuracy is None or long.accuracy is None:
+    ends = [found.cell(model, length) for length in PATH_LENGTHS[:: len(PATH_LENGTHS) - 1]]
+    cells = [cell for cell in ends if cell is not None]
+    if len(cells) < len(ends):
         return Part(says=says, numbers="", holds=None)
-    numbers = f"{short.accuracy:.1%}, {long.accuracy:.1%}"
-    holds = short.accuracy - long.accuracy <= NEGLIGIBLE
-    why = f"it drops from {short.accuracy:.1%} to {long.accuracy:.1%}"
+    values = [cell.best_value("accuracy") for cell in cells]
+    numbers = ", ".join(_value(cell) for cell in cells)
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return Part(says=says, numbers=numbers, holds=False, why="it diverged")
+    short, long = known
+    holds = short - long <= NEGLIGIBLE
+    why = f"it drops from {short:.1%} to {long:.1%}"
     return Part(says=says, numbers=numbers, holds=holds, why="" if holds else why)
 
 
 def above(found: Evidence, better: str, worse: str, length: int, measure: str = "accuracy") -> Part:
-    """Say that one network is above another; of accuracies, intervals must not overlap."""
+    """Say that one network is above another; of accuracies, intervals must not overlap.
+
+    The best of equally many runs are compared: the best of more is higher for no better network.
+    """
     what = "" if measure == "accuracy" else " in ALC"
     says = f"`{better}` is above `{worse}` at {length}{what}"
     first, second = found.cell(better, length), found.cell(worse, length)
     if first is None or second is None:
         return Part(says=says, numbers="", holds=None)
+    runs = min(len(first.rows), len(second.rows), RUNS)
+    first, second = Cell(first.rows[:runs]), Cell(second.rows[:runs])
     high, low = first.best_value(measure), second.best_value(measure)
-    numbers = f"{_value(high)}, {_value(low)}"
+    of_runs = "one run each" if runs == 1 else f"best of {runs} each"
+    numbers = f"{_value(first, measure)}, {_value(second, measure)}; {of_runs}"
     if high is None or low is None:
-        # A network whose runs all diverged is below any that did not.
+        # A network whose runs all diverged, or that never came to the task, is below any that did.
         holds = high is not None
-        return Part(says=says, numbers=numbers, holds=holds, why="" if holds else "it diverged")
+        why = "" if holds else f"it {_value(first, measure)}"
+        return Part(says=says, numbers=numbers, holds=holds, why=why)
     if measure == "accuracy":
         holds = _interval(first)[0] > _interval(second)[1]
         apart = (
@@ -163,12 +172,13 @@ def falls(found: Evidence, model: str, measure: str) -> Part:
     """Say that a measure does not rise with length, and is lower at the end than at the start."""
     name = "accuracy" if measure == "accuracy" else "ALC"
     says = f"{name} of `{model}` falls with length"
-    cells = [found.cell(model, length) for length in PATH_LENGTHS]
-    values = [None if cell is None else cell.best_value(measure) for cell in cells]
-    numbers = ", ".join(_value(value) for value in values if value is not None)
-    if any(value is None for value in values):
+    cells = [cell for length in PATH_LENGTHS if (cell := found.cell(model, length)) is not None]
+    numbers = ", ".join(_value(cell, measure) for cell in cells)
+    if len(cells) < len(PATH_LENGTHS):
         return Part(says=says, numbers=numbers, holds=None)
-    known = [value for value in values if value is not None]
+    # What diverged, or never came to the task, is below all that did.
+    values = (cell.best_value(measure) for cell in cells)
+    known = [-1.0 if value is None else value for value in values]
     holds = known == sorted(known, reverse=True) and known[0] > known[-1]
     return Part(says=says, numbers=numbers, holds=holds, why="" if holds else "it does not")
 
@@ -196,7 +206,9 @@ def _why_low(cell: Cell) -> str:
     if best is None or best.accuracy is None:
         return "its runs diverged"
     if all(result.stuck for result in cell.results):
-        return f"all of {len(cell.rows)} stayed at chance: none began to learn"
+        peak = max((point.accuracy for result in cell.results for point in result.curve), default=0)
+        before = "none began to learn" if peak < LEARNT else f"the best had {peak:.1%} on the way"
+        return f"all of {len(cell.rows)} ended at chance: {before}"
     told = f"{best.accuracy:.1%} is all it reached in {best.images:,} images"
     last = [point.accuracy for point in best.curve if point.stage == best.curve[-1].stage]
     quarter = len(last) // 4
@@ -213,5 +225,9 @@ def _interval(cell: Cell) -> tuple[float, float]:
     return best.interval
 
 
-def _value(value: float | None) -> str:
-    return "diverged" if value is None else f"{value:.1%}"
+def _value(cell: Cell, measure: str = "accuracy") -> str:
+    value = cell.best_value(measure)
+    if value is not None:
+        return f"{value:.1%}"
+    judged = cell.best is not None and cell.best.accuracy is not None
+    return "ended before its last stage" if judged else "diverged"

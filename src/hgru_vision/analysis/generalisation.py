@@ -33,7 +33,7 @@ from hgru_vision.training.environment import commit, device_name, versions
 from hgru_vision.training.evaluate import evaluate
 from hgru_vision.training.fields import from_json, to_json
 
-__all__ = ["CONFIDENCE", "PROBED", "Row", "fingerprint", "measure", "read_rows"]
+__all__ = ["CONFIDENCE", "PROBED", "Row", "fingerprint", "latest", "measure", "read_rows"]
 
 SCHEMA = 1
 CONFIDENCE = 0.9
@@ -104,6 +104,18 @@ class Row:
             raise ValueError(f"schema is not {SCHEMA}, which this version reads")
         derived = ("accuracy", "low", "high")
         return from_json(cls, {key: value[key] for key in value if key not in derived})
+
+
+def latest(rows: Iterable[Row]) -> list[Row]:
+    """Keep one row a network and condition: of the weights measured last, that of most images."""
+    rows = sorted(rows, key=lambda row: row.written)
+    weights = {row.network: row.weights for row in rows}
+    kept: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        place = row.network, json.dumps(to_json(row.condition), sort_keys=True)
+        if row.weights == weights[row.network] and (place not in kept or row.n >= kept[place].n):
+            kept[place] = row
+    return list(kept.values())
 
 
 def measure(

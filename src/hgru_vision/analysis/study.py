@@ -43,11 +43,6 @@ class Network(NamedTuple):
     model: str
     variant: str = ""
 
-    @property
-    def parameters(self) -> int | None:
-        """Trained parameters by the catalogue; None for a network that is not in it."""
-        return CATALOGUE[self.model].parameters if self.model in CATALOGUE else None
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -83,6 +78,11 @@ class Cell:
     def failures(self) -> FailureRate:
         """How many runs diverged or ended below `LEARNT`."""
         return failure_rate(self.results, LEARNT)
+
+    @property
+    def parameters(self) -> int:
+        """Trained parameters of the network."""
+        return max(result.parameters for result in self.results)
 
     @property
     def shortcut(self) -> float | None:
@@ -225,9 +225,9 @@ def _cells(rows: list[LedgerRow]) -> dict[tuple[Network, int], Cell]:
 
 
 def _telling(groups: list[list[dict[str, Any]]]) -> list[str]:
-    """Choose the fewest fields that tell apart what differs among configurations of one length.
+    """Choose the fewest fields that tell apart what differs among configurations.
 
-    Configurations of two lengths may differ in their stages, and be the same protocol. Options
+    Those of two lengths may differ in their stages, and be the same protocol. Options
     of the network come first, then fields of the run itself, the shortest before others; fields of
     its stages serve where those do not do. All that differ, where `MOST_NAMED` are too few.
 
@@ -237,19 +237,23 @@ def _telling(groups: list[list[dict[str, Any]]]) -> list[str]:
         For each length the configurations of one network, as `_flat` gives them.
     """
 
+    def distinct(configs: Iterable[dict[str, Any]], chosen: Sequence[str]) -> int:
+        return len({json.dumps([config.get(key) for key in chosen]) for config in configs})
+
     def different(chosen: Sequence[str]) -> int:
-        return sum(
-            len({json.dumps([config.get(key) for key in chosen]) for config in configs})
-            for configs in groups
-        )
+        within = sum(distinct(configs, chosen) for configs in groups)
+        return within + distinct(chain(*groups), [key for key in chosen if not of_stages(key)])
+
+    def of_stages(key: str) -> bool:
+        return key.startswith("stages.")
 
     def length(key: str) -> int:
         return max(len(_naming(config, [key])) for configs in groups for config in configs)
 
     known = {key for configs in groups for config in configs for key in config}
-    keys = [key for key in known if different([key]) > len(groups)]
+    keys = [key for key in known if different([key]) > len(groups) + 1]
     ordered = sorted(keys, key=lambda key: (not key.startswith("options."), length(key), key))
-    own = [key for key in ordered if not key.startswith("stages.")]
+    own = [key for key in ordered if not of_stages(key)]
     sizes = range(min(len(keys), MOST_NAMED) + 1)
     candidates = chain.from_iterable(
         combinations(among, size) for among in (own, ordered) for size in sizes
@@ -261,10 +265,9 @@ def _telling(groups: list[list[dict[str, Any]]]) -> list[str]:
 def _naming(values: dict[str, Any], keys: list[str], most: int = 2) -> str:
     """Tell values apart by a few fields, or by a digest where it takes more."""
     if len(keys) <= most:
-        names = (key.removeprefix("options.").removeprefix("stages.-1.") for key in keys)
-        return ", ".join(
-            f"{name}={_short(values.get(key))}" for name, key in zip(names, keys, strict=True)
-        )
+        names = {key: key.removeprefix("options.").removeprefix("stages.-1.") for key in keys}
+        given = [key for key in keys if key in values]  # an option that is not has its default
+        return ", ".join(f"{names[key]}={_short(values[key])}" for key in given)
     text = json.dumps([values.get(key) for key in keys])
     return f"config {hashlib.sha256(text.encode()).hexdigest()[:6]}"
 

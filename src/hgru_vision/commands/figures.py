@@ -82,9 +82,12 @@ def figures(
         drawn += 1
     folder = ledger if ledger.is_dir() else ledger.parent
     for each in [name for name in names if name in OF_MEASUREMENTS]:
-        drawn += _draw(each, partial(OF_MEASUREMENTS[each], folder / each), out, format)
+        make = partial(OF_MEASUREMENTS[each], folder / each)
+        drawn += _draw(each, make, out, format, among_others=name == "all")
     if "contours" in names:
-        drawn += _draw("contours", partial(_contours, rows), out, format)
+        drawn += _draw(
+            "contours", partial(_contours, rows), out, format, among_others=name == "all"
+        )
     of_studies = [each for each in names if each in FIGURES]
     for study in studies(rows) if of_studies else []:
         if not study.pathfinder:
@@ -106,15 +109,22 @@ def figures(
         raise ValueError(f"{ledger} has nothing of what {' or '.join(names)} shows")
 
 
-def _draw(name: str, make: Callable[[], Figure], out: Path, format: str) -> bool:
-    """Draw what is not of one study; say whether there was anything."""
+def _draw(
+    name: str, make: Callable[[], Figure], out: Path, format: str, *, among_others: bool
+) -> bool:
+    """Draw what is not of one study; say whether there was anything.
+
+    Whatever keeps one of many figures from being drawn does not keep the others.
+    """
     path = out / f"{name}.{format}"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LedgerWarning)  # the later of two rows counts
             figure = make()
-    except NothingToDraw as nothing:
-        print(f"{name}: not drawn; {nothing}")
+    except ValueError as error:
+        if not (among_others or isinstance(error, NothingToDraw)):
+            raise
+        print(f"{name}: not drawn; {error}")
         return False
     save_figure(figure, path)
     print(f"wrote {path}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hgru_vision.analysis.claim_parts import NEGLIGIBLE, SOLVED, Evidence
+from hgru_vision.analysis.claim_parts import NEGLIGIBLE, RECIPE, SOLVED, Evidence
 from hgru_vision.analysis.claims import Claim, Finding, judge
 from hgru_vision.analysis.study import LEARNT, Cell, Network, Study, studies
 from hgru_vision.figures.names import display
@@ -28,8 +28,9 @@ number of ours is in it.
 - The best of up to {linsley2018.RUNS} runs counts, as in the paper; beside it stand the mean over
   all runs and how many failed (diverged or below {LEARNT:.0%}).
 - The paper gives no numbers. A length counts as **solved** from {SOLVED:.0%} on; a drop up to
-  {NEGLIGIBLE:.0%} is **negligible**; one accuracy is **above** another if their 95 % intervals do
-  not overlap.
+  {NEGLIGIBLE:.0%} is **negligible**; one accuracy is **above** another if the 95 % intervals of the
+  best of equally many runs do not overlap. These intervals are over test images: what seeds differ
+  by is not in them, and of one run each nothing is known of it.
 - A claim whose parts all hold is reproduced; some, partly; none, not. A claim of which a part was
   not run is at most partly reproduced.
 """
@@ -59,7 +60,9 @@ def _summary(found: Sequence[tuple[Claim, Finding]]) -> str:
 
 def _variants(rows: Sequence[LedgerRow]) -> str:
     """Say of which networks the ledger has runs that differ in more than their seeds."""
-    names = [display(network) for network in Evidence(rows).variants()]
+    recipes = (RECIPE, "paper")
+    found = (network for recipe in recipes for network in Evidence(rows, recipe).variants())
+    names = list(dict.fromkeys(display(network) for network in found))
     if not names:
         return ""
     listed = "; ".join(names)

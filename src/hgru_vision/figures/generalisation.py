@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from hgru_vision.analysis.conditions import AXES, Axis
-from hgru_vision.analysis.generalisation import CONFIDENCE, PROBED, Row
+from hgru_vision.analysis.generalisation import CONFIDENCE, PROBED, Row, latest
 from hgru_vision.figures.style import (
     Mark,
     NothingToDraw,
@@ -26,6 +26,7 @@ __all__ = ["generalisation"]
 COLUMNS = 3
 NOTE_COLUMNS = 125  # letters of a line
 DODGE = 0.1  # between networks, of the distance of two generators
+NUDGE = 0.008  # the same, of the range of numbers: three curves at chance are three
 TITLES: dict[Axis, tuple[str, str]] = {
     "length": ("Path length", "paddles in a path"),
     "preset": ("Generator", ""),
@@ -46,11 +47,12 @@ def generalisation(rows: Sequence[Row]) -> Figure:
     rows
         What `read_rows` gave.
     """
-    shown = [row for row in rows if row.accuracy is not None]
+    shown = [row for row in latest(rows) if row.accuracy is not None]
     if not shown:
         raise NothingToDraw("no network was measured; `hgru generalise` does it")
-    networks = list(dict.fromkeys(row.network for row in shown))
-    looks = {name: mark(number) for number, name in enumerate(sorted(networks))}
+    trained = {row.network: row.trained.length for row in shown}
+    networks = sorted(trained, key=lambda name: (trained[name], name))
+    looks = {name: mark(number) for number, name in enumerate(networks)}
     every = {axis: [row for row in shown if row.condition.axis == axis] for axis in AXES}
     parts = {axis: part for axis, part in every.items() if part}
     missing = [TITLES[axis][0] for axis in AXES if axis not in parts]
@@ -70,8 +72,7 @@ def generalisation(rows: Sequence[Row]) -> Figure:
             accuracy_axis(axes, low=min(0.4, low - 0.03), name=place == 0)
             if place % COLUMNS == 0:
                 axes.set_ylabel("accuracy")
-        for name in sorted(networks):
-            look = looks[name]
+        for name, look in looks.items():
             grid[0, 0].plot([], [], look.shape, color=look.colour, linestyle="-", label=name)
         figure.legend(loc="outside upper center", ncols=min(5, len(networks)))
         footnote(figure, f"{_note(shown)}\n{missing_note(missing)}".strip())
@@ -98,8 +99,11 @@ def _panel(axes: Axes, rows: Sequence[Row], looks: dict[str, Mark]) -> None:
     words = list(dict.fromkeys(row.condition.value for row in rows))
     named = any(isinstance(word, str) for word in words)
     places = {word: place for place, word in enumerate(words)} if named else {}
+    present = {row.network for row in rows}
+    looks = {name: look for name, look in looks.items() if name in present}
+    step = DODGE if named else NUDGE * (max(words) - min(words))
     for number, (name, look) in enumerate(looks.items()):
-        shift = (number - (len(looks) - 1) / 2) * DODGE if named else 0
+        shift = (number - (len(looks) - 1) / 2) * step
         own = [row for row in rows if row.network == name]
         own.sort(key=lambda row: places.get(row.condition.value, row.condition.value))
         x = [places.get(row.condition.value, row.condition.value) + shift for row in own]

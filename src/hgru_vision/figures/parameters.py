@@ -36,15 +36,16 @@ def draw_against_parameters(figure: FigureBase, study: Study, panels: Panels) ->
     models = dict.fromkeys(model for names in panels.values() for model in names)
     points: list[tuple[float, float, Network]] = []
     absent: list[Network] = []
+    diverged: list[Network] = []
     families = set()
     for network in study.of(models):
         cell = study.cells.get((network, length))
         best = cell.best_value("accuracy") if cell is not None else None
-        if best is None or network.parameters is None:
-            absent.append(network)
+        if cell is None or best is None:
+            (absent if cell is None else diverged).append(network)
             continue
         families.add(family(network.model))
-        multiple = network.parameters / CATALOGUE["hgru"].parameters
+        multiple = cell.parameters / CATALOGUE["hgru"].parameters
         points.append((multiple, best, network))
     if not points:
         raise NothingToDraw(f"no run of its networks has an accuracy on paths of {length} paddles")
@@ -73,5 +74,8 @@ def draw_against_parameters(figure: FigureBase, study: Study, panels: Panels) ->
         loc="upper left",
         bbox_to_anchor=(1, 1),
     )
-    footnote(figure, missing_note([display(network) for network in absent]))
+    note = missing_note([display(network) for network in absent])
+    if diverged:
+        note = f"diverged: {'; '.join(map(display, diverged))}\n{note}".strip()
+    footnote(figure, note)
     place_labels(axes, names)

@@ -110,11 +110,8 @@ def _accuracies(study: Study) -> str:
 
 def _row(study: Study, network: Network) -> str:
     cells = [_cell(study.cells.get((network, length))) for length in study.lengths]
-    multiple = ""
-    own = (cell for (each, _), cell in study.cells.items() if each == network)
-    count = max(result.parameters for cell in own for result in cell.results)
-    if network.parameters is not None:
-        multiple = f"<br><small>{network.parameters / CATALOGUE['hgru'].parameters:.3g}x</small>"
+    count = max(cell.parameters for (each, _), cell in study.cells.items() if each == network)
+    multiple = f"<br><small>{count / CATALOGUE['hgru'].parameters:.3g}x</small>"
     return (
         f"<tr><td>{html.escape(display(network))}<br><small><code>{html.escape(network.model)}"
         f"</code></small></td><td>{count:,}{multiple}</td>{''.join(cells)}</tr>"
