@@ -265,6 +265,19 @@ def test_json_holds_the_numbers():
     assert sum(read["shares"]) == pytest.approx(1)
 
 
+def test_what_lies_between_input_and_circuit_counts():
+    network = create_model("contour_hgru", channels=8, kernel_size=5)
+    before = network.normalise.running_mean.clone()
+    found = connections(network)
+    assert found.weights.shape == (8, 8, 5, 5)
+    assert found.orientations().shape == (8,)
+    assert network.training
+    assert torch.equal(network.normalise.running_mean, before)
+    flipped = create_model("contour_hgru", channels=8, kernel_size=5)
+    torch.nn.init.constant_(flipped.normalise.weight, -1.0)  # what excited a channel inhibits it
+    assert not np.allclose(connections(flipped).tuning.response, found.tuning.response)
+
+
 def test_bad_input_is_refused():
     weights, angles = np.ones((4, 4, 5, 5)), np.zeros(4)
     with pytest.raises(ValueError, match=r"weights have shape \(4, 3, 5, 5\); they must be \(K, K"):

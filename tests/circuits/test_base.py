@@ -85,6 +85,20 @@ def test_checkpoint_changes_nothing_but_memory(cls, training):
         torch.testing.assert_close(ours, theirs)
 
 
+@pytest.mark.parametrize("cls", [HGRU, HGRUBatchNorm])
+def test_a_checkpoint_is_compiled(cls):
+    plain = cls(channels=2, kernel_size=3, timesteps=2)
+    saving = copy.deepcopy(plain)
+    saving.checkpoint = True
+    x = drive(2, 2, 6, 5)
+    plain(x).square().sum().backward()
+    torch.compile(saving, backend="aot_eager")(x).square().sum().backward()
+    for ours, theirs in zip(saving.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad)
+    for ours, theirs in zip(saving.buffers(), plain.buffers(), strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
 def saved_numbers(layer, x):
     """How many numbers a forward pass keeps for the backward pass."""
     kept = {}

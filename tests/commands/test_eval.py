@@ -204,3 +204,9 @@ def test_a_run_that_has_not_ended_is_told(tmp_path, capsys, run_folder):
     run_folder(tmp_path / "run")
     assert main(["eval", str(tmp_path / "run"), "--count", "20"]) == 0
     assert "Its run has not ended" in " ".join(capsys.readouterr().out.split())
+
+
+def test_few_images_are_judged_without_a_probe(tmp_path, capsys, run_folder):
+    run_folder(tmp_path / "run")
+    assert main(["eval", str(tmp_path / "run"), "--count", "4"]) == 0
+    assert "Too few images for a probe: it needs 10." in capsys.readouterr().out

@@ -22,7 +22,8 @@ def gpu_forms():
 def poisoned(monkeypatch):
     """Fill with NaN whatever is allocated without a value, so that reading it shows.
 
-    Bytes are exponents of states, and of a NaN that is 127.
+    Bytes are exponents of states, and of a NaN that is 127. Gates have none: of them it is the
+    largest number, 2.
     """
 
     def poison(make):
@@ -32,6 +33,8 @@ def poisoned(monkeypatch):
                 tensor.fill_(float("nan"))
             elif tensor.dtype == torch.int8:
                 tensor.fill_(127)
+            elif tensor.dtype == torch.uint16:
+                tensor.view(torch.int16).fill_(-1)
             return tensor
 
         return made

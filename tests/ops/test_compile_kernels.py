@@ -16,9 +16,10 @@ def compile_all(*channels):
 
 def test_every_kernel_compiles_for_a_gpu():
     # What runs in the interpreter need not compile; no GPU is needed to see that it does.
-    from hgru_vision.ops import hgru_kernels, map_kernels, mix_kernels
+    from hgru_vision.ops import hgru_kernels, map_kernels, mix_kernels, response_kernels
 
-    named = {each for each in dir(mix_kernels) + dir(map_kernels) if each.endswith("_kernel")}
+    modules = map_kernels, mix_kernels, response_kernels
+    named = {each for module in modules for each in dir(module) if each.endswith("_kernel")}
     assert compile_all("8") == named | set(hgru_kernels.__all__) - {"CONSTANTS"}
 
 

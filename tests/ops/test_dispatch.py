@@ -209,3 +209,11 @@ def test_channels_lie_side_by_side_for_the_gpu_form(monkeypatch):
     arranged = ops.in_order(on_gpu, 25, 15, "gemm")
     assert arranged.is_contiguous(memory_format=torch.channels_last)
     assert torch.equal(arranged, on_gpu)
+
+
+@pytest.mark.parametrize("backend", ["fft", "matmul"])
+def test_a_prepared_kernel_is_for_one_size(backend):
+    conv = ops.prepare(torch.ones(2, 2, 3, 3), torch.ones(1, 2, 8, 9), backend)
+    message = "images are 8 x 10 pixels; this kernel was prepared for 8 x 9"
+    with pytest.raises(ValueError, match=message):
+        conv(torch.ones(1, 2, 8, 10))

@@ -59,6 +59,54 @@ def test_float16_holds_large_and_small_numbers(gpu_forms, poisoned, scale):
     assert max(against_float64(prepare, CASES[1], gpu_forms.device, scale)) < 1.5e-3
 
 
+@pytest.mark.parametrize("gain", [1e-8, 1e3])
+def test_float16_holds_large_and_small_kernels(gpu_forms, poisoned, gain):
+    def prepare(weight, x):
+        return gpu_forms.gemm.GemmKernel.prepare(gain * weight, x, torch.float16)
+
+    def exact(weight, x):
+        return lambda image: F.conv2d(image, gain * weight, padding=1)
+
+    x, weight, _ = case_tensors(CASES[1], gpu_forms.device)
+    expected = exact(weight.double(), x)(x.double())
+    assert relative(prepare(weight, x)(x), expected) < 1.5e-3
+
+
+def test_images_of_nearly_nothing_are_no_nan(gpu_forms):
+    x, weight, _ = case_tensors(CASES[1], gpu_forms.device, scale=1e-40)
+    out = gpu_forms.gemm.GemmKernel.prepare(weight, x, torch.float16)(x)
+    assert out.isfinite().all()
+
+
+def test_images_of_another_size_are_refused(gpu_forms):
+    x, weight, _ = case_tensors(CASES[1], gpu_forms.device)
+    kernel = gpu_forms.gemm.GemmKernel.prepare(weight, x, torch.float16)
+    message = "images are 7 x 5 pixels; this kernel was prepared for 7 x 4"
+    with pytest.raises(ValueError, match=message):
+        kernel(F.pad(x, (0, 1)))
+
+
+def test_large_images_have_few_enough_programs_in_all_but_the_first_dimension(
+    gpu_forms, monkeypatch
+):
+    grids = []
+
+    class Spy:
+        def __getitem__(self, grid):
+            grids.append(grid)
+            return lambda *given, **keywords: None
+
+    for name in ("_to_planes_kernel", "_from_planes_kernel"):
+        monkeypatch.setattr(gpu_forms.mix_kernels, name, Spy())
+    image, planes = (
+        torch.empty(1, 8, 2048, 2048, device="meta"),
+        torch.empty(2048, 2048, 1, 8, device="meta"),
+    )
+    gpu_forms.mix_kernels.to_planes(image, planes)
+    gpu_forms.mix_kernels.from_planes(planes[None], image, image)
+    assert [grid[1:] for grid in grids] == [(1,), (1,)]
+
+
 def test_the_order_of_memory_is_kept(gpu_forms, poisoned):
     x, weight, gradient = case_tensors(CASES[1], gpu_forms.device)
     outcomes = []
@@ -201,16 +249,17 @@ def test_what_compilers_see_is_declared_truly(gpu_forms):
     x, weight, gradient = case_tensors((2, 3, 5, 4, 3, 3), gpu_forms.device)
     kernel = gemm.GemmKernel.prepare(weight, x, torch.float16)
     multiplier, stored, domain = kernel.multiplier.requires_grad_(), kernel.stored, kernel.domain
+    unit = kernel.unit
     padded = F.pad(weight, (0, 0, 0, 0, 0, 0, 0, 3)).requires_grad_()
     torch.library.opcheck(gemm._multiplier, (padded, domain))
     torch.library.opcheck(gemm._multiplier_backward, (multiplier.detach(), domain, 3))
-    given = x.requires_grad_(), multiplier, stored, domain, 5
+    given = x.requires_grad_(), multiplier, stored, unit, domain, 5
     for check in ("test_autograd_registration", "test_aot_dispatch_dynamic"):
         torch.library.opcheck(gemm._convolve_op, given, test_utils=check)
     with torch.no_grad():
         _, *kept = gemm._convolve_op(*given)
     for wanted in [(True, True), (False, True)]:
-        back = gradient, *kept, stored, domain, *wanted
+        back = gradient, *kept, stored, unit, domain, *wanted
         torch.library.opcheck(gemm._convolve_backward_op, back, test_utils="test_faketensor")
 
 

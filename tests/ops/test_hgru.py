@@ -65,6 +65,34 @@ def test_lesions(gpu_forms, kind):
     assert max(found) < 5e-6
 
 
+@pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
+def test_without_gradients_little_is_kept(gpu_forms, monkeypatch, context):
+    layer, x, _, _ = layer_and_tensors(gpu_forms.device, channels=1, size=(1, 1, 1))
+    spectra, counts = gpu_forms.hgru.Layer.spectra, []
+    monkeypatch.setattr(
+        gpu_forms.hgru.Layer, "spectra", lambda self, n: counts.append(n) or spectra(self, n)
+    )
+    names = gpu_forms.hgru.Parameters._fields[1:]
+    with context():
+        parameters = gpu_forms.hgru.Parameters(layer.w(), *(getattr(layer, n) for n in names))
+        gpu_forms.hgru.run(x, None, parameters, 2, torch.float16)
+    assert set(counts) == {1}
+
+
+@pytest.mark.parametrize("images", [1, 3])
+def test_the_kernels_gradient_is_summed_over_several_stacks(gpu_forms, monkeypatch, images):
+    monkeypatch.setattr(gpu_forms.hgru, "_IMAGES_A_SUM", images)
+    layer, x, _, gradient = layer_and_tensors(gpu_forms.device, channels=2, size=(1, 2, 2))
+    found = errors(gpu_forms, layer, x, None, gradient, steps=3, storage=torch.float32)
+    assert max(found) < 5e-6
+
+
+def test_float32_holds_small_drives(gpu_forms, poisoned):
+    layer, x, _, gradient = layer_and_tensors(gpu_forms.device, channels=1, size=(1, 2, 2))
+    found = errors(gpu_forms, layer, 1e-6 * x, None, gradient, steps=2, storage=torch.float32)
+    assert max(found) < 1e-5
+
+
 def test_a_gradient_that_vanishes_stays_finite(gpu_forms, poisoned):
     layer, x, _, gradient = layer_and_tensors(
         gpu_forms.device, channels=1, kernel_size=1, size=(1, 1, 1)

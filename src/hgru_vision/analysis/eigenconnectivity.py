@@ -95,7 +95,8 @@ def connections(network: nn.Module) -> Connections:
     Parameters
     ----------
     network
-        With an input stage ``input`` for grey images, and a circuit ``features`` behind it:
+        With an input stage ``input`` for grey images, and a circuit ``features`` behind it, driven
+        by that stage or, if there is more between them, by what ``drive`` gives of images:
         ``create_model("hgru")``, its variants and controls, and what ``load_run`` gives.
 
     Examples
@@ -120,12 +121,18 @@ def connections(network: nn.Module) -> Connections:
     if isinstance(circuit, HGRUBatchNorm):  # C2 is scaled before beta sees it
         beta = beta.flatten() * circuit.norm_c2.delta[-1].flatten()
     sign = -1 if beta is not None and beta.mean() < 0 else 1
-    device = weights.device
+    device, drive = weights.device, getattr(network, "drive", stage)
+    training = network.training
+    network.eval()  # batch norm is not to be taught by gratings
+    try:
+        tuning = measure_tuning(lambda images: drive(images.to(device, weights.dtype)))
+    finally:
+        network.train(training)
     gains = None if beta is None else sign * beta.flatten().double().cpu().numpy()
     return Connections(
         weights=sign * weights.double().cpu().numpy(),
         beta=gains,
-        tuning=measure_tuning(lambda images: stage(images.to(device, weights.dtype))),
+        tuning=tuning,
         excited=None if gains is None else float((gains > 0).mean()),
     )
 

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from hgru_vision.circuits.base import Horizontal, Start, Trajectory
 from hgru_vision.circuits.hgru import HGRU
-from hgru_vision.ops import Backend
+from hgru_vision.ops import Backend, in_order
 from hgru_vision.papers.linsley2018 import CHANNELS, KERNEL_SIZE, TIMESTEPS
 
 __all__ = [
@@ -175,6 +175,9 @@ class EquilibriumHGRU(HGRU):
 
     Notes
     -----
+    `contractor_penalty` needs second derivatives, which the GPU forms of the convolution do not
+    have: with it, on a GPU, give ``backend="fft"``.
+
     Where the time-gain is 1, as at the start, the fixed point of Eq. 9 is the candidate of Eq. 8,
     whatever the mix: U2 and b2 have no gradient until the time-gain has moved.
 
@@ -247,6 +250,7 @@ class EquilibriumHGRU(HGRU):
             return super().forward(x, state, steps, True, generator)
         self._check_drive(x)
         first = self._first_state(x, state, generator)
+        x = in_order(x, self.channels, self.kernel_size, self.backend)
         h2 = torch.zeros_like(x) if first is None else first
         h2, self.residual = equilibrium(self.recurrence(x), h2, steps, tolerance=self.tolerance)
         return h2

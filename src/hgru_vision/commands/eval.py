@@ -36,6 +36,7 @@ from hgru_vision.training.evaluate import evaluate as judge
 from hgru_vision.training.files import check_output, replace_file
 
 COUNT = 10_000
+LEAST_AUDITED = 10  # images, of which a probe of five folds needs five of each label
 
 
 def evaluate(
@@ -129,7 +130,9 @@ def evaluate(
     console = Console(highlight=False)
     console.print(_headline(found, f"{len(data):,} {images}", opened))
     shares = None
-    if found.overlap is None and isinstance(data, Pathfinder):
+    if found.overlap is None and isinstance(data, Pathfinder) and len(data) < LEAST_AUDITED:
+        console.print(f"Too few images for a probe: it needs {LEAST_AUDITED}.")
+    elif found.overlap is None and isinstance(data, Pathfinder):
         read = cues(data.config, data.seed, data.numbers(np.arange(len(data))))
         audited = audit(read, seed=data.seed)
         shares = stratify(audited, found.right, confidence)

@@ -140,6 +140,10 @@ class ContourNetwork(nn.Module):
         self.readout = make(outputs, generator)
         self.head = head
 
+    def drive(self, images: Tensor) -> Tensor:
+        """Give what drives the feature stage, (B, K, H/2, W/2)."""
+        return self.normalise(self.project(self.input(images)))
+
     def forward(self, images: Tensor) -> Tensor:
         """Give logits for images or pixels."""
         if images.ndim != 4 or images.shape[1] not in (1, COLOURS) or images.numel() == 0:
@@ -148,8 +152,7 @@ class ContourNetwork(nn.Module):
                 f"(B, {COLOURS}, H, W), none of them 0"
             )
         height, width = images.shape[2:]
-        drive = self.normalise(self.project(self.input(images)))  # (B, K, H/2, W/2)
-        logits = self.readout(self.features(drive))
+        logits = self.readout(self.features(self.drive(images)))
         if self.head == "classify":
             return logits
         # Twice the size exactly, and what an odd side has too much cut off: no pixel is displaced.

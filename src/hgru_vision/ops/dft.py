@@ -19,13 +19,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from hgru_vision.ops.tiling import check_size
 
 __all__ = [
     "Circle",
@@ -35,6 +37,7 @@ __all__ = [
     "halfway",
     "multiplier",
     "multiplier_gradient",
+    "multiplier_unit",
     "synthesise",
 ]
 
@@ -70,6 +73,10 @@ class Circle(NamedTuple):
     def x_size(self) -> int:
         """Circular size along x."""
         return 2 * (self.columns - 1)
+
+    def check(self, image: Tensor) -> None:
+        """Refuse images (B, K, H, W) of another size."""
+        check_size(image, self.height, self.width)
 
     @property
     def frequencies(self) -> int:
@@ -179,6 +186,20 @@ def multiplier_gradient(gradient: Tensor, domain: Circle, size: int) -> Tensor:
     return kernel.view(size, size, k_in, k_out).permute(3, 2, 1, 0)
 
 
+def multiplier_unit(weight: Tensor, domain: Circle) -> Tensor:
+    """Give what to divide a kernel's multiplier by for float16, a power of two, float32 (1,).
+
+    Neither it nor the product with a spectrum, there or back, exceeds 2^15 then, if no number of
+    the image exceeds 1; and a small kernel is not too small.
+    """
+    sizes = weight.detach().abs().float()
+    gain = torch.maximum(sizes.sum((1, 2, 3)).max(), sizes.sum((0, 2, 3)).max())
+    roots = _root(domain.rows) * _root(domain.x_size)
+    most = max(domain.height * domain.width, roots) * roots / (domain.rows * domain.x_size)
+    largest = (gain * most).clamp(2.0**-80, 2.0**80)  # zeros have a unit, too
+    return (largest.log2().ceil() - 15).exp2().reshape(1)
+
+
 class Multiplier(torch.autograd.Function):
     """`multiplier` for weights that are trained.
 
@@ -213,7 +234,8 @@ def _exact_products(device: torch.device) -> Iterator[None]:
         matmul.fp32_precision = before
 
 
-@lru_cache(maxsize=64)
+# Nothing is given up: a recorded step reads these tables without asking for them again.
+@cache
 def _matrices(
     domain: Circle, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -233,7 +255,7 @@ def _matrices(
     return tuple(m.contiguous().to(device, dtype) for m in every)  # type: ignore[return-value]
 
 
-@lru_cache(maxsize=64)
+@cache
 def _kernel_waves(
     domain: Circle, size: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, Tensor, Tensor]:

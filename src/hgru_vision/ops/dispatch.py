@@ -47,7 +47,7 @@ PreparedKernel = Callable[[Tensor], Tensor]
 _VECTOR = 16  # output channels are computed by as many
 _TRANSFORM_COST = 270  # of one point, there or back
 _MIX_COST = 6  # of one complex product at one frequency
-# On an H200, 32 of them take a picosecond, counted over a pass forward and backward.
+# On an H200 these three are a fit to the table of shapes in README.md.
 _GPU_TRANSFORM_COST = 540
 _GPU_MIX_COST = 6
 _GPU_LEAST = 32e9  # of a whole batch: with fewer the direct form is done before all is launched

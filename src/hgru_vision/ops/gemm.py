@@ -1,8 +1,8 @@
 """The horizontal convolution for a GPU: the transforms of `dft.py` around a mix in Triton.
 
 For any circuit or network, one convolution at a time; the hGRU has all its steps in one piece
-(`ops/hgru.py`). Storage is float16, scaled by the largest number of each tensor so that nothing is
-too large or too small for it, or float32; sums are float32.
+(`ops/hgru.py`). Storage is float16 or float32, images and kernels scaled so that nothing is too
+large or too small for the first; sums are float32.
 
 While torch.compile traces, the convolution is an operation that the compiler does not look into,
 `torch.ops.hgru_vision.convolve`, with its gradient registered. Otherwise it is a function of
@@ -43,8 +43,8 @@ class GemmKernel:
     ----------
     multiplier
         Real, (R, 2, C, K_in, pitch of K_out), float32: where the gradients of all uses meet.
-    stored
-        The same in the storage dtype.
+    stored, unit
+        The same in the storage dtype, and what a 1 of it is worth, (1,).
     domain
         Of the transforms.
     channels
@@ -53,6 +53,7 @@ class GemmKernel:
 
     multiplier: Tensor
     stored: Tensor
+    unit: Tensor
     domain: dft.Circle
     channels: int
 
@@ -64,11 +65,13 @@ class GemmKernel:
         padded = F.pad(weight.float(), (0, 0, 0, 0, 0, 0, 0, pitch_of(channels) - channels))
         transform = _multiplier if torch.compiler.is_compiling() else dft.Multiplier.apply
         multiplier = transform(padded, domain)
-        return cls(multiplier, multiplier.detach().to(storage), domain, channels)
+        unit = dft.multiplier_unit(weight, domain)
+        return cls(multiplier, (multiplier.detach() / unit).to(storage), unit, domain, channels)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Cross-correlate `x` (B, K_in, H, W) with the kernel: (B, K_out, H, W)."""
-        given = x, self.multiplier, self.stored, self.domain, self.channels
+        self.domain.check(x)
+        given = x, self.multiplier, self.stored, self.unit, self.domain, self.channels
         if torch.compiler.is_compiling():
             return _convolve_op(*given)[0]
         return _Convolve.apply(*given)
@@ -77,10 +80,16 @@ class GemmKernel:
 class _Convolve(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, multiplier: Tensor, stored: Tensor, domain: dft.Circle, channels: int
+        ctx: Any,
+        x: Tensor,
+        multiplier: Tensor,
+        stored: Tensor,
+        kernel_unit: Tensor,
+        domain: dft.Circle,
+        channels: int,
     ) -> Tensor:
-        out, spectrum, unit = _there(x, stored, domain, channels)
-        ctx.save_for_backward(spectrum, unit, stored)
+        out, spectrum, unit = _there(x, stored, kernel_unit, domain, channels)
+        ctx.save_for_backward(spectrum, unit, stored, kernel_unit)
         ctx.domain = domain
         return out
 
@@ -88,18 +97,19 @@ class _Convolve(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         wanted = ctx.needs_input_grad[:2]
-        spectrum, unit, stored = ctx.saved_tensors
-        made = _back(gradient, spectrum, unit, stored, ctx.domain, *wanted)
-        return *_placed(made, wanted), None, None, None
+        spectrum, unit, stored, kernel_unit = ctx.saved_tensors
+        made = _back(gradient, spectrum, unit, stored, kernel_unit, ctx.domain, *wanted)
+        return *_placed(made, wanted), None, None, None, None
 
 
 def _there(
-    x: Tensor, stored: Tensor, domain: dft.Circle, channels: int
+    x: Tensor, stored: Tensor, kernel_unit: Tensor, domain: dft.Circle, channels: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Convolve: the result, and what the way back needs of it, the spectrum of `x` and its unit."""
-    with _no_autocast(x):
+    with _no_autocast(x), torch.cuda.device_of(x):
         spectrum, unit = _analyse(x, stored.dtype, domain)
-        return _convolve(spectrum, unit, stored, domain, _room(x, channels)), spectrum, unit
+        out = _convolve(spectrum, unit * kernel_unit, stored, domain, _room(x, channels))
+        return out, spectrum, unit
 
 
 def _back(
@@ -107,6 +117,7 @@ def _back(
     spectrum: Tensor,
     unit: Tensor,
     stored: Tensor,
+    kernel_unit: Tensor,
     domain: dft.Circle,
     to_x: bool,
     to_multiplier: bool,
@@ -117,7 +128,8 @@ def _back(
         spectral, g_unit = _analyse(gradient, stored.dtype, domain)
         if to_x:
             room = _room(gradient, stored.shape[-2])
-            made.append(_convolve(spectral, g_unit, stored, domain, room, adjoint=True))
+            both = g_unit * kernel_unit
+            made.append(_convolve(spectral, both, stored, domain, room, adjoint=True))
         if to_multiplier:
             sums = torch.empty(stored.shape, dtype=torch.float32, device=stored.device)
             spectra, gradients = spectrum.unsqueeze(0), spectral.unsqueeze(0)
@@ -177,14 +189,24 @@ _UNRECORDED = (torch.Tag.cudagraph_unsafe,)
 
 @torch.library.custom_op("hgru_vision::convolve", mutates_args=(), tags=_UNRECORDED)
 def _convolve_op(
-    x: Tensor, multiplier: Tensor, stored: Tensor, domain: Sequence[int], channels: int
+    x: Tensor,
+    multiplier: Tensor,
+    stored: Tensor,
+    kernel_unit: Tensor,
+    domain: Sequence[int],
+    channels: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    return _there(x, stored, dft.Circle(*domain), channels)
+    return _there(x, stored, kernel_unit, dft.Circle(*domain), channels)
 
 
 @_convolve_op.register_fake
 def _convolve_shapes(
-    x: Tensor, multiplier: Tensor, stored: Tensor, domain: Sequence[int], channels: int
+    x: Tensor,
+    multiplier: Tensor,
+    stored: Tensor,
+    kernel_unit: Tensor,
+    domain: Sequence[int],
+    channels: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
     rows, _, columns, k_in, _ = stored.shape
     spectrum = stored.new_empty(rows, 2, columns, len(x), pitch_of(k_in))
@@ -197,11 +219,13 @@ def _convolve_backward_op(
     spectrum: Tensor,
     unit: Tensor,
     stored: Tensor,
+    kernel_unit: Tensor,
     domain: Sequence[int],
     to_x: bool,
     to_multiplier: bool,
 ) -> list[Tensor]:
-    return _back(gradient, spectrum, unit, stored, dft.Circle(*domain), to_x, to_multiplier)
+    circle = dft.Circle(*domain)
+    return _back(gradient, spectrum, unit, stored, kernel_unit, circle, to_x, to_multiplier)
 
 
 @_convolve_backward_op.register_fake
@@ -210,6 +234,7 @@ def _convolve_backward_shapes(
     spectrum: Tensor,
     unit: Tensor,
     stored: Tensor,
+    kernel_unit: Tensor,
     domain: Sequence[int],
     to_x: bool,
     to_multiplier: bool,
@@ -220,15 +245,15 @@ def _convolve_backward_shapes(
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
-    _, _, stored, ctx.domain, _ = inputs
+    _, _, stored, kernel_unit, ctx.domain, _ = inputs
     _, spectrum, unit = output
-    ctx.save_for_backward(spectrum, unit, stored)
+    ctx.save_for_backward(spectrum, unit, stored, kernel_unit)
 
 
 def _differentiate(ctx: Any, gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
     wanted = ctx.needs_input_grad[:2]
     made = _convolve_backward_op(gradient, *ctx.saved_tensors, ctx.domain, *wanted)
-    return *_placed(made, wanted), None, None, None
+    return *_placed(made, wanted), None, None, None, None
 
 
 _convolve_op.register_autograd(_differentiate, setup_context=_keep)

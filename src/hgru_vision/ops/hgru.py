@@ -63,7 +63,11 @@ def run(
     -----
     x, state, output : (B, K, H, W)
     """
-    return _Recurrence.apply(x, state, steps, storage, *parameters)
+    # A function of autograd is told what needs a gradient, and not whether anyone wants one.
+    differentiable = (x, *parameters) if state is None else (x, state, *parameters)
+    keep = torch.is_grad_enabled() and any(each.requires_grad for each in differentiable)
+    with torch.cuda.device_of(x):  # where Triton starts its kernels
+        return _Recurrence.apply(x, state, steps, storage, keep, *parameters)
 
 
 class _Kept(NamedTuple):
@@ -80,10 +84,15 @@ class _Kept(NamedTuple):
 class _Recurrence(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, state: Tensor | None, steps: int, storage: torch.dtype, *given: Tensor
+        ctx: Any,
+        x: Tensor,
+        state: Tensor | None,
+        steps: int,
+        storage: torch.dtype,
+        keep: bool,
+        *given: Tensor,
     ) -> Tensor:
         layer = Layer(x.shape, Parameters(*given), storage, x.device)
-        keep = any(ctx.needs_input_grad)
         skipped = int(state is None)
         drive = layer.keep(x)
         h2 = _ZEROS if state is None else layer.keep(state)
@@ -129,7 +138,7 @@ class _Recurrence(torch.autograd.Function):
         for t in reversed(range(way_back.steps)):
             way_back.step(t)
         to_drive, to_state = way_back.images(ctx.like)
-        return (to_drive, to_state, None, None, *way_back.parameters(eta))
+        return (to_drive, to_state, None, None, None, *way_back.parameters(eta))
 
 
 class _WayBack:

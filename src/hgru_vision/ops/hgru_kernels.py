@@ -45,12 +45,18 @@ def _sigmoid(a):
 
 
 @triton.jit
-def _tanh(a):
+def _tanh(a, stored):
     # exp of a negative number: no overflow, and odd to the last bit.
     e = tl.exp2(tl.abs(a) * -2.8853900817779268)  # -2 / log 2
     size = ((1 - e) * _inverse(1 + e)).to(tl.int32, bitcast=True)
     sign = a.to(tl.int32, bitcast=True) & -0x80000000
-    return (size | sign).to(tl.float32, bitcast=True)
+    result = (size | sign).to(tl.float32, bitcast=True)
+    if stored.dtype.element_ty == tl.float32:
+        # Of a small number 1 - e has few bits; what is stored as float16 does not show it.
+        square = a * a
+        series = a * (1 - square * (1 / 3 - square * (2 / 15 - square * (17 / 315))))
+        result = tl.where(square < 0.01, series, result)
+    return result
 
 
 @triton.jit
@@ -132,7 +138,7 @@ def inhibit(
         h2 = load_state(h2_in, h2_exponents, r, at, r < rows, inside)
         alpha, mu = _constant(table, 2, k, CHANNELS), _constant(table, 3, k, CHANNELS)
         x -= c1 * (alpha * h2 + mu)
-    h1 = _tanh(x)  # Eq. 5
+    h1 = _tanh(x, h1_out)  # Eq. 5
     if GATE:  # a barrier: without it Triton makes all of this twice, once for each use of H1
         h1 = tl.where(inside, h1, 0.0)
     h1 = h1.to(h1_out.dtype.element_ty)
@@ -170,7 +176,7 @@ def excite(
         + _constant(table, 1, k, CHANNELS)
     )  # Eq. 6
     h1 = h1_stored.to(tl.float32)
-    candidate = _tanh(kappa * h1 + beta * c2 + omega * h1 * c2)  # Eq. 8
+    candidate = _tanh(kappa * h1 + beta * c2 + omega * h1 * c2, h1_in)  # Eq. 8
     h2 = eta * (h2 * (1 - g2) + candidate * g2)  # Eq. 9
     if LAST:
         at, inside = _in_image(r, k, batch, stored, height, width, channels)
@@ -236,7 +242,7 @@ def excite_backward(
         h2 = load_state(h2_in, h2_exponents, r, at, r < rows, inside)
         h1 = h1_stored.to(tl.float32)
         slope = kappa + omega * c2
-        candidate = _tanh(h1 * slope + beta * c2)  # Eq. 8
+        candidate = _tanh(h1 * slope + beta * c2, h1_in)  # Eq. 8
         change = g2 * (candidate - h2)  # Eq. 9
         deta += _halved(dh2 * (h2 + change), ROWS, CHANNELS)
         dh2 = eta * dh2

@@ -39,9 +39,10 @@ class TwoMaps(torch.autograd.Function):
         pixels = features.numel() // channels
         maps = features.new_empty(features.shape[0], *features.shape[2:], 2)
         sizes = _blocks(channels)
-        _forward_kernel[(triton.cdiv(pixels, sizes["PIXELS"]),)](
-            features, weight, maps, pixels, channels, **sizes
-        )
+        with torch.cuda.device_of(features):  # where Triton starts its kernels
+            _maps_kernel[(triton.cdiv(pixels, sizes["PIXELS"]),)](
+                features, weight, maps, pixels, channels, **sizes
+            )
         ctx.save_for_backward(features, weight)
         return maps.movedim(3, 1)
 
@@ -58,7 +59,7 @@ class TwoMaps(torch.autograd.Function):
         parts = triton.cdiv(pixels, sizes["PIXELS"])
         programs = min(parts, _PROGRAMS)
         sums = features.new_empty(programs, 2, channels)
-        _backward_kernel[(programs,)](
+        _maps_backward_kernel[(programs,)](
             features, weight, gradient, to_features, sums, pixels, channels, parts, **sizes
         )
         return to_features, sums.sum(0)
@@ -70,7 +71,7 @@ def _blocks(channels: int) -> dict[str, int]:
 
 
 @triton.jit
-def _forward_kernel(
+def _maps_kernel(
     features, weight, maps, pixels, channels, CHANNELS: tl.constexpr, PIXELS: tl.constexpr
 ):
     k = tl.arange(0, CHANNELS)
@@ -84,7 +85,7 @@ def _forward_kernel(
 
 
 @triton.jit
-def _backward_kernel(
+def _maps_backward_kernel(
     features, weight, gradient, to_features, sums, pixels, channels, parts,
     CHANNELS: tl.constexpr, PIXELS: tl.constexpr,
 ):  # fmt: skip

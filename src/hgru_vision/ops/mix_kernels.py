@@ -39,7 +39,8 @@ def unit_of(tensor: Tensor) -> Tensor:
     """
     largest = torch.linalg.vector_norm(tensor, float("inf"), dtype=torch.float32)
     usable = largest.isfinite() & (largest > 0)
-    return torch.where(usable, largest, torch.ones_like(largest))
+    # The inverse of a smaller one is infinite.
+    return torch.where(usable, largest, torch.ones_like(largest)).clamp(min=2.0**-126)
 
 
 def block(size: int, most: int) -> int:
@@ -128,7 +129,7 @@ def to_planes(
     batch, channels, height, width = image.shape
     stored, pitch = out.shape[1], out.shape[3]
     k_block = block(pitch, 128)
-    grid = (batch, height * triton.cdiv(stored, 32), triton.cdiv(pitch, k_block))
+    grid = (batch * height * triton.cdiv(stored, 32), triton.cdiv(pitch, k_block))
     _to_planes_kernel[grid](
         image, out, out if exponents is None else exponents, image if scale is None else scale,
         batch, channels, width, stored, *image.stride(),
@@ -146,7 +147,7 @@ def from_planes(planes: Tensor, units: Tensor, out: Tensor) -> Tensor:
     """
     batch, channels, height, width = out.shape
     k_block = block(channels, 128)
-    grid = (batch, height * triton.cdiv(width, 32), triton.cdiv(channels, k_block))
+    grid = (batch * height * triton.cdiv(width, 32), triton.cdiv(channels, k_block))
     _from_planes_kernel[grid](
         planes, units, out,
         len(planes), planes.stride(0), batch, channels, width, planes.shape[2],
@@ -270,10 +271,11 @@ def _to_planes_kernel(
     SCALED: tl.constexpr, PITCH: tl.constexpr, CHANNELS: tl.constexpr, PIXELS: tl.constexpr,
 ):  # fmt: skip
     parts = tl.cdiv(stored, PIXELS)
-    b = tl.program_id(0).to(tl.int64)  # those that run together read and write side by side
-    y = (tl.program_id(1) // parts).to(tl.int64)
-    x = (tl.program_id(1) % parts) * PIXELS + tl.arange(0, PIXELS)
-    k = tl.program_id(2) * CHANNELS + tl.arange(0, CHANNELS)
+    # Programs that run together are of one place in all images, which lie side by side.
+    b, place = (tl.program_id(0) % batch).to(tl.int64), tl.program_id(0) // batch
+    y = (place // parts).to(tl.int64)
+    x = (place % parts) * PIXELS + tl.arange(0, PIXELS)
+    k = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
     source = image + b * step_b + y * step_y + k[:, None] * step_k + x[None, :] * step_x
     value = tl.load(source, (k < channels)[:, None] & (x < width)[None, :], 0.0).to(tl.float32)
     if SCALED:
@@ -292,10 +294,11 @@ def _from_planes_kernel(
     PITCH: tl.constexpr, CHANNELS: tl.constexpr, PIXELS: tl.constexpr,
 ):  # fmt: skip
     parts = tl.cdiv(width, PIXELS)
-    b = tl.program_id(0).to(tl.int64)  # those that run together read and write side by side
-    y = (tl.program_id(1) // parts).to(tl.int64)
-    x = (tl.program_id(1) % parts) * PIXELS + tl.arange(0, PIXELS)
-    k = tl.program_id(2) * CHANNELS + tl.arange(0, CHANNELS)
+    # Programs that run together are of one place in all images, which lie side by side.
+    b, place = (tl.program_id(0) % batch).to(tl.int64), tl.program_id(0) // batch
+    y = (place // parts).to(tl.int64)
+    x = (place % parts) * PIXELS + tl.arange(0, PIXELS)
+    k = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
     source = planes + (y * stored * batch + b) * PITCH + x[:, None] * batch * PITCH + k[None, :]
     inside = (x < width)[:, None] & (k < PITCH)[None, :]
     value = tl.zeros((PIXELS, CHANNELS), tl.float32)

@@ -42,7 +42,8 @@ class SquaredResponses(torch.autograd.Function):
         framed = F.pad(images, (margin, margin, margin, margin))  # no tap sees beyond it
         out = images.new_empty(len(images), len(weight), *images.shape[2:])
         weight = weight.contiguous()
-        _launch(_forward_kernel, framed, weight, out, out, num_warps=1)
+        with torch.cuda.device_of(images):  # where Triton starts its kernels
+            _launch(_responses_kernel, framed, weight, out, out, num_warps=1)
         ctx.save_for_backward(framed, weight)
         return out
 
@@ -53,7 +54,7 @@ class SquaredResponses(torch.autograd.Function):
         framed, weight = ctx.saved_tensors
         gradient = gradient.contiguous()
         sums = weight.new_zeros(_PROGRAMS, *weight.shape)
-        _launch(_backward_kernel, framed, weight, gradient, sums, num_warps=2)
+        _launch(_responses_backward_kernel, framed, weight, gradient, sums, num_warps=2)
         return None, sums.sum(0)
 
 
@@ -101,7 +102,7 @@ def _pixels(
 
 # Three products of TF32 are one of float32, on the fast units.
 @triton.jit
-def _forward_kernel(
+def _responses_kernel(
     framed, weight, responses, out, rows, segments, height, width, filters,
     SIZE: tl.constexpr, TAPS: tl.constexpr, CHANNELS: tl.constexpr, PIXELS: tl.constexpr,
 ):  # fmt: skip
@@ -115,7 +116,7 @@ def _forward_kernel(
 
 
 @triton.jit
-def _backward_kernel(
+def _responses_backward_kernel(
     framed, weight, gradient, sums, rows, segments, height, width, filters,
     SIZE: tl.constexpr, TAPS: tl.constexpr, CHANNELS: tl.constexpr, PIXELS: tl.constexpr,
 ):  # fmt: skip

@@ -14,9 +14,9 @@ import triton.language as tl
 
 __all__ = ["load_gate", "load_state", "row_sizes", "store_gate", "store_state"]
 
-# Exponents of rows of integers: those of finite numbers, and one for a row that has others.
+# Exponents of rows of integers, and one for a row that has larger numbers, an infinity or a NaN.
 _LEAST: tl.constexpr = tl.constexpr(-100)
-_MOST: tl.constexpr = tl.constexpr(126)
+_MOST: tl.constexpr = tl.constexpr(119)  # `_BIAS` of their units must be finite
 _BROKEN: tl.constexpr = tl.constexpr(127)
 # An integer from -2^15 on and this one, as a float32, have it in the last 16 bits of their sum, and
 # nothing of it in the others. Conversions would share the slow unit with exp and rsqrt.
@@ -34,7 +34,7 @@ def _power_of_two(exponent):
 
 @triton.jit
 def load_state(numbers, exponents, r, at, there, inside):
-    """Read rows of a state, zeros if there is none; one with a NaN or an infinity is all NaN."""
+    """Read rows of a state, zeros if there is none; one with a NaN or beyond 2^119 is all NaN."""
     if numbers is None:
         value = tl.zeros(at.shape, tl.float32)
     elif numbers.dtype.element_ty == tl.uint16:

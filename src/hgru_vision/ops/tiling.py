@@ -13,11 +13,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-__all__ = ["Axis", "Tiling", "plan"]
+__all__ = ["Axis", "Tiling", "check_size", "plan"]
 
 # 64 keeps the spectrum of 25 x 25 kernels at 10 MB, within the cache of a CPU core or two.
 _LARGEST_CPU_TILE = 64
 _SMALLEST_CPU_TILE = 8
+
+
+def check_size(image: Tensor, height: int, width: int) -> None:
+    """Refuse images (B, K, H, W) of another size than a kernel was prepared for."""
+    if image.shape[2:] != (height, width):
+        raise ValueError(
+            f"images are {image.shape[2]} x {image.shape[3]} pixels; this kernel was prepared for "
+            f"{height} x {width}"
+        )
 
 
 class Axis(NamedTuple):
@@ -49,6 +58,7 @@ class Tiling(NamedTuple):
 
     def cut(self, image: Tensor) -> Tensor:
         """Cut (B, K, H, W) into tiles, zeros beyond the border: (B, K, ty, tx, ny, nx)."""
+        check_size(image, self.height, self.width)
         below = (self.y.tiles - 1) * self.y.valid + self.y.size - self.radius - self.height
         right = (self.x.tiles - 1) * self.x.valid + self.x.size - self.radius - self.width
         padded = F.pad(image, (self.radius, right, self.radius, below))
