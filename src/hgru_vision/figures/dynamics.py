@@ -122,7 +122,9 @@ def _paths(axes: Axes, image: Unfolding) -> None:
     for (name, values), colour in zip(image.emphasis.items(), PALETTE, strict=False):
         axes.plot(steps, values, "o-", color=colour, label=name)
     axes.axhline(1, color=GREY, linewidth=0.6, zorder=1)
-    _finish(axes, f"activity on paths, {ANSWERS[image.label]}")
+    _finish(axes, f"activity on paths, {ANSWERS[image.label]}", legend="upper center")
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high + 0.4 * (high - low))  # room for the legend
 
 
 def _finish(axes: Axes, title: str, legend: Literal["best", "upper center"] = "best") -> None:

@@ -1,5 +1,6 @@
 """Every run's accuracy, seed by seed, and how many of them failed."""
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -21,6 +22,7 @@ from hgru_vision.models.catalogue import CATALOGUE
 __all__ = ["seeds"]
 
 DIVERGED = 0.43  # left of chance, where no accuracy is
+SPREAD = 0.13  # between the dots of a network, of the distance of two networks
 
 
 def seeds(study: Study) -> Figure:
@@ -60,7 +62,8 @@ def _runs(axes: Axes, study: Study, network: Network, length: int, height: int) 
         return
     colour = FAMILY_MARKS[family(network.model)].colour
     ended = cell.values("accuracy")
-    axes.plot(ended, [height] * len(ended), "o", color=colour, markersize=3.5, alpha=0.6)
+    beside = SPREAD * (np.arange(len(ended)) - (len(ended) - 1) / 2)
+    axes.plot(ended, height + beside, "o", color=colour, markersize=3, alpha=0.6)
     diverged = len(cell.rows) - len(ended)
     if diverged:
         axes.plot([DIVERGED] * diverged, [height] * diverged, "x", color=colour, markersize=4)
