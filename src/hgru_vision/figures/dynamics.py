@@ -124,7 +124,7 @@ def _paths(axes: Axes, image: Unfolding) -> None:
     axes.axhline(1, color=GREY, linewidth=0.6, zorder=1)
     _finish(axes, f"activity on paths, {ANSWERS[image.label]}", legend="upper center")
     low, high = axes.get_ylim()
-    axes.set_ylim(low, high + 0.4 * (high - low))  # room for the legend
+    axes.set_ylim(low, high + 0.2 * (high - low))  # room for the legend, twice: panels share it
 
 
 def _finish(axes: Axes, title: str, legend: Literal["best", "upper center"] = "best") -> None:
