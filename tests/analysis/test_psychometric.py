@@ -111,3 +111,12 @@ def test_bad_arguments_are_refused(changes, message):
     arguments = {"level": [1, 2, 3], "correct": [5, 6, 9], "trials": [9, 9, 9]} | changes
     with pytest.raises(ValueError, match=re.escape(message)):
         fit_psychometric(**arguments)
+
+
+@pytest.mark.parametrize("shape", ["logistic", "weibull"])
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_a_slope_that_the_data_do_not_bound_may_be_anything(shape, share):
+    levels, trials = np.linspace(0.2, 0.5, 7), np.full(7, 200)
+    fit = fit_psychometric(levels, share * trials, trials, shape=shape, falling=True)
+    assert not all(map(math.isfinite, fit.threshold_interval))
+    assert fit.slope_interval[0] == 0

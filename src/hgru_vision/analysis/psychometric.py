@@ -164,7 +164,9 @@ def fit_psychometric(
         return found[0], found[1]
 
     threshold, slope, lapse = best.tolist()
-    slope_low, slope_high = ends(_SLOPE)
+    threshold_interval, (slope_low, slope_high) = ends(_THRESHOLD), ends(_SLOPE)
+    if not all(map(math.isfinite, threshold_interval)):
+        slope_low = -math.inf  # a threshold further away would allow any: not the data bound it
     share = right / total
     saturated = float(np.sum(xlogy(right, share) + xlog1py(total - right, -share)))
     return PsychometricFit(
@@ -172,7 +174,7 @@ def fit_psychometric(
             threshold=threshold, slope=math.exp(slope), lapse=lapse,
             guess=guess, shape=shape, falling=falling,
         ),
-        threshold_interval=ends(_THRESHOLD),
+        threshold_interval=threshold_interval,
         slope_interval=(math.exp(slope_low), math.exp(slope_high)),
         deviance=2 * (saturated - peak),
         levels=len(np.unique(levels)),
