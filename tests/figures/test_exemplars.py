@@ -18,6 +18,11 @@ def test_each_length_has_a_positive_test_image(row):
     assert axes[2].images[0].get_array().shape == (150, 150, 3)
 
 
+def test_one_marker_connects_nothing(row):
+    (study,) = studies([row(preset="crbp-14", target="segmentation")])
+    assert "a marked path; below" in exemplars(study).get_suptitle()
+
+
 def test_a_ledger_does_not_hold_files(row):
     (study,) = studies([row(path="somewhere")])
     with pytest.raises(NothingToDraw, match="its images are files, which a ledger does not hold"):

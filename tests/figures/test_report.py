@@ -82,6 +82,8 @@ def test_pixels_are_told_by_their_overlap(row):
     assert "best mean ± sd overlap runs" in text
     assert "not run 70.0 70.0 25.0 1" in text  # no interval, no failure
     assert "1 failed" not in text
+    diverged, _ = read(report_html(studies([row(target="segmentation", accuracy=None)])))
+    assert "1 failed" not in diverged
     assert "not drawn; its runs are judged by pixels" in text
     assert len(images) == 1  # the exemplars
 

@@ -156,8 +156,9 @@ def test_a_corrupt_line_in_the_middle_is_named(tmp_path, line):
     ledger = tmp_path / "a.jsonl"
     ledger.write_text(line + "\n")
     append(ledger, row(0))
-    with pytest.raises(ValueError, match=r"a\.jsonl:1 is not a row of a ledger"):
+    with pytest.raises(ValueError, match=r"a\.jsonl:1 is not a row of a ledger") as error:
         read_ledger(ledger)
+    assert ("the line is empty; remove it" in str(error.value)) == (line == "")
 
 
 def test_a_row_with_a_path_of_one_machine_is_refused():

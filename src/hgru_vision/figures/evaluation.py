@@ -6,6 +6,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from hgru_vision.figures.style import GREY, PALETTE, accuracy_axis, new_figure, style
 
@@ -32,6 +33,7 @@ def evaluation_figure(report: dict[str, Any]) -> Figure:
             steps = report["steps"]
             axes = next(unused)
             _points(axes, list(steps), list(steps.values()), "steps of the circuit")
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.axvline(report["timesteps"], color=GREY, linestyle=":", linewidth=1.2, zorder=1)
             axes.set_title(
                 f"dotted: trained with {report['timesteps']}", fontsize=7, weight="normal"

@@ -33,8 +33,9 @@ def exemplars(study: Study) -> Figure:
                 axes.imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
                 axes.set_axis_off()
             grid[0, column].set_title(f"{length} paddles")
+        shown = "a marked path" if len(stimulus.markers) == 1 else "connected markers"
         figure.suptitle(
-            f"{study.task} Pathfinder\nconnected markers; below, with the paths coloured",
+            f"{study.task} Pathfinder\n{shown}; below, with the paths coloured",
             fontsize=8,
         )
     return figure

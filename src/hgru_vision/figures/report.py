@@ -109,7 +109,8 @@ def _accuracies(study: Study) -> str:
 
 
 def _row(study: Study, network: Network) -> str:
-    cells = [_cell(study.cells.get((network, length))) for length in study.lengths]
+    pixels = study.segmentation
+    cells = [_cell(study.cells.get((network, length)), pixels) for length in study.lengths]
     count = max(cell.parameters for (each, _), cell in study.cells.items() if each == network)
     multiple = f"<br><small>{count / CATALOGUE['hgru'].parameters:.3g}x</small>"
     return (
@@ -118,11 +119,10 @@ def _row(study: Study, network: Network) -> str:
     )
 
 
-def _cell(cell: Cell | None) -> str:
+def _cell(cell: Cell | None, of_pixels: bool) -> str:
     if cell is None:
         return "<td colspan='4' class='start none' style='text-align:center'>not run</td>"
     best, spread, failures = cell.best, cell.mean_and_sd("accuracy"), cell.failures
-    of_pixels = best is not None and best.overlap is not None
     if best is None or best.accuracy is None or spread is None:
         first = "<td class='start none'>diverged</td><td></td><td></td>"
     else:

@@ -73,6 +73,8 @@ def read_lines(file: Path) -> Iterator[tuple[str, bytes]]:
 def read_rows(file: Path, make: Callable[[Any], T], name: str) -> Iterator[tuple[str, T]]:
     """Yield what `make` makes of each line, with its place; refuse a line that is no `name`."""
     for place, line in read_lines(file):
+        if not line.strip():
+            raise ValueError(f"{place} is not {name}: the line is empty; remove it")
         try:
             row = make(json.loads(line))
         except (ValueError, TypeError) as error:
