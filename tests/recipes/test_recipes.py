@@ -38,11 +38,18 @@ def test_the_papers_protocol_is_the_papers():
     [(6, [3, 6]), (9, [3, 6, 9]), (14, [3, 6, 9, 14]), (20, [3, 6, 9, 14, 20]), (3, [3])],
 )
 def test_a_curriculum_goes_up_to_the_length(length, lengths):
-    run = curriculum(length=length, preset="matched")
+    run = curriculum(length=length, preset="authors")
     assert [stage.sources[0].length for stage in run.stages] == lengths
     assert all(stage.promote_at for stage in run.stages[:-1])
     assert run.stages[-1].promote_at is None
-    assert run.task.preset == "matched"
+    assert run.task.preset == "authors"
+
+
+@pytest.mark.parametrize("length", [3, 9])
+def test_matched_begins_with_the_shortcut_open(length):
+    run = curriculum(length=length, preset="matched")
+    tasks = [(stage.sources[0].preset, stage.sources[0].length) for stage in run.stages]
+    assert tasks == [("paper", 3), *(("matched", n) for n in (3, 6, 9) if n <= length)]
 
 
 def test_the_last_stage_of_a_curriculum_has_as_many_images_as_are_asked_for():

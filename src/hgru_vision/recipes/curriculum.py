@@ -9,6 +9,9 @@ __all__ = ["curriculum", "lengths_up_to"]
 # what a network should learn hardly shows in one that has learnt nothing yet.
 FIRST_LENGTH = 3
 
+# What to begin with where nothing starts the learning: a shortcut that is closed later on.
+BEGINNINGS = {"matched": "paper"}
+
 # At most; a stage ends as soon as it is learnt.
 FIRST, NEXT, LAST = 24_000, 28_000, 320_000  # images
 PROMOTE_AT = 0.9
@@ -30,7 +33,8 @@ def curriculum(
 
     Weights and the optimiser go on from stage to stage. From scratch, length 14 stays at chance for
     hundreds of thousands of images. Horizontal kernels learn at a third of the rate of the rest. A
-    run that is still at chance after 24,000 images of a stage ends there.
+    run that is still at chance after 24,000 images of a stage ends there. For `matched` the first
+    stage is of `paper`, and then comes the same length of `matched` (docs/training.md).
 
     Parameters
     ----------
@@ -49,13 +53,12 @@ def curriculum(
     ([3, 6, 9, 14], 400000)
     """
     lengths = lengths_up_to(length)
+    before = [Source(preset=preset, length=each) for each in lengths[:-1]]
+    if preset in BEGINNINGS:
+        before.insert(0, Source(preset=BEGINNINGS[preset], length=lengths[0]))
     stages = [
-        Stage(
-            sources=(Source(preset=preset, length=each),),
-            images=NEXT if number else FIRST,
-            promote_at=PROMOTE_AT,
-        )
-        for number, each in enumerate(lengths[:-1])
+        Stage(sources=(source,), images=NEXT if number else FIRST, promote_at=PROMOTE_AT)
+        for number, source in enumerate(before)
     ]
     together = lengths if mixed else [length]
     sources = tuple(Source(preset=preset, length=each) for each in together)
