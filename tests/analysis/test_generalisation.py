@@ -139,4 +139,4 @@ def test_of_several_measurements_the_latest_weights_and_most_images_count(measur
         old,
         other,
     ]
-    assert {row.correct for row in latest(rows)} == {many.correct, other.correct}
+    assert sorted(latest(rows), key=lambda row: row.network) == [other, many]

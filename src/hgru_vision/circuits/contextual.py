@@ -9,7 +9,8 @@ model", goes from differential equations to a gated network. `ContextualModel` h
 - `discrete`: Euler's method with h = eta / epsilon^2, which is Eq. 2;
 - `gated`: gates in the place of the time step, the last equation before the hGRU.
 
-`contextual_demo` sets kernels by hand and shows surround suppression and contour facilitation.
+`contextual_demo` sets kernels by hand and shows surround suppression and contour facilitation. The
+derivation is one file, if a long one, so that it reads from the first equation to the last.
 """
 
 from __future__ import annotations
@@ -325,9 +326,7 @@ class ContextualModel:
             The start and the state after each step. Its times count open gates.
         """
         if not isinstance(gates, MixingGates):
-            raise TypeError(
-                f"gates is {type(gates).__name__}; give MixingGates(u1=, b1=, u2=, b2=)"
-            )
+            raise TypeError(f"gates is {type(gates).__name__}; give MixingGates")
         _check_kernel("gates.u1", gates.u1, like=self.near_excitation)
 
         def advance(h1: Tensor, h2: Tensor) -> ContextualState:
