@@ -8,7 +8,7 @@ channels-last kernel, against 0.4 s for the NCHW one, so that NCHW is the one to
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -60,11 +60,13 @@ def make(backend: Backend, **keywords: Any) -> nn.Module:
     return network
 
 
-def measure() -> Iterator[Table]:
-    """Yield milliseconds an image, and the others' times as multiples of it."""
-    if torch.cuda.is_available():
-        yield from hgru_gpu.measure()
-        return
+def tables() -> dict[str, Callable[[], Table]]:
+    """Name the tables of the GPU, or the only one of the CPU."""
+    return hgru_gpu.tables() if torch.cuda.is_available() else {"network": measure}
+
+
+def measure() -> Table:
+    """Give milliseconds an image, and the others' times as multiples of it."""
     threads = torch.get_num_threads()
     table = Table(title=f"hGRU on the CPU, {threads} threads, torch {torch.__version__}")
     for column in ("task", "batch", "spectral, ms an image", "conv2d", "conv2d, channels-last"):
@@ -74,7 +76,7 @@ def measure() -> Iterator[Table]:
             ours, *others = compare(task, batch)
             ratios = [f"{other / ours:.2f} x" for other in others]
             table.add_row(task.__name__, str(batch), f"{ours:.0f}", *ratios)
-    yield table
+    return table
 
 
 def compare(task: Callable[[nn.Module, Tensor], None], batch: int) -> list[float]:

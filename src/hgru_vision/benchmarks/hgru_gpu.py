@@ -8,6 +8,7 @@ to 5 % from recording. Ratios are over `conv2d`, the faster of its two memory or
 from __future__ import annotations
 
 import functools
+import gc
 import math
 import statistics
 from collections.abc import Callable, Iterator
@@ -47,16 +48,20 @@ class Timing(NamedTuple):
     memory: int
 
 
-def measure() -> Iterator[Table]:
-    """Yield the tables: the network, the wide layer, the large-kernel networks, the errors."""
+def tables() -> dict[str, Callable[[], Table]]:
+    """Name the tables: the network, the wide layer, the large-kernel networks, the errors."""
+    named: dict[str, Callable[[], Table]] = {}
+    for batch in BATCHES:
+        named[f"network-{batch}"] = functools.partial(_network_table, batch)
+    named |= {"wide": _wide_table, "feedforward": _feedforward_table}
+    for batch in ERROR_BATCHES:
+        named[f"errors-{batch}"] = functools.partial(_error_table, batch)
+    return {name: functools.partial(_switched, table) for name, table in named.items()}
+
+
+def _switched(table: Callable[[], Table]) -> Table:
     with _switches():
-        ceilings = _ceilings()
-        for batch in BATCHES:
-            yield _network_table(batch, ceilings)
-        yield _wide_table()
-        yield _feedforward_table()
-        for batch in ERROR_BATCHES:
-            yield _error_table(batch)
+        return table()
 
 
 def check() -> None:
@@ -69,7 +74,7 @@ def check() -> None:
             )
 
 
-def _network_table(batch: int, ceilings: tuple[float, float]) -> Table:
+def _network_table(batch: int) -> Table:
     images = _images(batch)
     target = torch.arange(batch, device="cuda") % 2
 
@@ -97,7 +102,7 @@ def _network_table(batch: int, ceilings: tuple[float, float]) -> Table:
         f"{torch.cuda.get_device_name()}, torch {torch.__version__}",
         ("train, images/s", "", "infer, images/s", "", "GiB", "", "of the roofline"),
     )
-    floor = _floor(batch, ceilings)
+    floor = _floor(batch, _ceilings())
     for name, each in rows.items():
         share = f"{floor / each.train:.0%}" if name.startswith("ours") else ""
         table.add_row(name, *_cells(each, plain, batch), share)
@@ -218,6 +223,7 @@ def _time(
         with torch.no_grad():
             network(images)
 
+    gc.collect()  # what is left of the contender before would count as this one's
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     train()
@@ -256,6 +262,7 @@ def _recorded(run: Callable[[], None]) -> Callable[[], None]:
     return graph.replay
 
 
+@functools.cache
 def _ceilings() -> tuple[float, float]:
     """Measure bytes a second of a copy, read and written, and operations of a large product."""
     data = torch.rand(2**28, device="cuda")

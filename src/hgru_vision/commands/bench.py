@@ -8,7 +8,9 @@ from rich.console import Console
 from hgru_vision.benchmarks import run
 
 
-def bench(suite: Annotated[str, tyro.conf.Positional] = "pathfinder") -> None:
+def bench(
+    suite: Annotated[str, tyro.conf.Positional] = "pathfinder", only: tuple[str, ...] = ()
+) -> None:
     """Measure speed on this machine, after checking that the results are right.
 
     Example: hgru bench pathfinder
@@ -17,5 +19,7 @@ def bench(suite: Annotated[str, tyro.conf.Positional] = "pathfinder") -> None:
     ----------
     suite
         pathfinder, contours or hgru.
+    only
+        Some of the suite's tables, such as network-32 of hgru on a GPU; all if none is named.
     """
-    run(suite, Console())
+    run(suite, Console(), only)
