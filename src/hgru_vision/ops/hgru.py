@@ -77,7 +77,7 @@ class _Kept(NamedTuple):
     drive: State
     first: list[tuple[State, Tensor | None]]  # H2 before each step, and C1
     second: Tensor  # C2 of each step
-    spectra: Tensor  # of what was convolved
+    spectra: Tensor  # of what was convolved, and room for one more
     skipped: int  # uses that were not convolved: the first, if the state began at zero
 
 
@@ -98,7 +98,7 @@ class _Recurrence(torch.autograd.Function):
         h2 = _ZEROS if state is None else layer.keep(state)
         first: list[tuple[State, Tensor | None]] = []
         second = layer.planes(steps if keep else 1)
-        spectra = layer.spectra(2 * steps - skipped if keep else 1)
+        spectra = layer.spectra(2 * steps - skipped + 1 if keep else 1)
         gated, h1 = layer.planes(), layer.planes()
         if state is not None:
             layer.gate(h2, gated)
@@ -168,9 +168,8 @@ class _WayBack:
         self.first = None if kept.skipped else layer.planes()
         self.dc, self.h1, self.g2 = layer.planes(), layer.planes(), layer.finer()
         self.u1_t, self.u2_t = layer.u1.T.contiguous(), layer.u2.T.contiguous()
-        self.stack = min(len(kept.spectra), max(2, _IMAGES_A_SUM // layer.batch))
-        self.spectral = layer.spectra(self.stack)
-        self.multiplier: Tensor | None = None  # made when the last steps have been let go
+        self.multiplier: Tensor | None = None  # made when all else is
+        self._group(end=len(kept.spectra) - 1)
 
     def step(self, t: int) -> None:
         """Go back from H2[t + 1] to H2[t]."""
@@ -235,21 +234,31 @@ class _WayBack:
         to_eta[-1:] += per_step[own:].sum()  # steps beyond the layer's use its last
         return Parameters(weight=weight[:channels], u1=u1, b1=b1, u2=u2, b2=b2, eta=to_eta, **each)
 
+    def _group(self, end: int) -> None:
+        """Let the uses before `end` be the next whose kernel gradients are added together.
+
+        Their gradients' spectra take the place of the spectra that have served: those of the uses
+        from `end` on, of which the first has none but the room for one more.
+        """
+        free = len(self.kept.spectra) - end
+        self.end = end
+        self.size = min(end, free, max(2, _IMAGES_A_SUM // self.layer.batch))
+
     def _convolve(self, use: int) -> None:
         """Take `dc` back through a convolution, in place, and add to the kernel's gradient."""
         kept, layer = self.kept, self.layer
         place = use - kept.skipped
-        layer.convolve(self.dc, self.spectral[place % self.stack], self.dc, adjoint=True)
-        if place % self.stack:
-            return  # the stack is not full yet
-        end, add = min(place + self.stack, len(kept.spectra)), self.multiplier is not None
+        spectrum = kept.spectra[place + self.size]
+        layer.convolve(self.dc, spectrum, self.dc, adjoint=True)
+        if place > self.end - self.size:
+            return  # more will be added with it
+        add = self.multiplier is not None
         if self.multiplier is None:
             size = layer.kernel.shape
             self.multiplier = torch.empty(size, dtype=torch.float32, device=layer.device)
-        mix_gradient(
-            kept.spectra[place:end], self.spectral[: end - place], self.units, self.multiplier,
-            first=use, add=add,
-        )  # fmt: skip
+        forward, backward = kept.spectra[place : place + 2 * self.size].split(self.size)
+        mix_gradient(forward, backward, self.units, self.multiplier, first=use, add=add)
+        self._group(end=place)
 
     def _zeros(self, *size: int) -> Tensor:
         return torch.zeros(size, dtype=torch.float32, device=self.layer.device)
