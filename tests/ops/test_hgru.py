@@ -79,12 +79,40 @@ def test_without_gradients_little_is_kept(gpu_forms, monkeypatch, context):
     assert set(counts) == {1}
 
 
-@pytest.mark.parametrize("images", [1, 3])
-def test_the_kernels_gradient_is_summed_over_several_stacks(gpu_forms, monkeypatch, images):
+# Uses of the kernel whose gradients are added together, from the last to the first.
+@pytest.mark.parametrize(
+    ("images", "from_zero", "groups"),
+    [(1, True, [1, 2, 2]), (1, False, [1, 2, 2, 1]), (3, False, [1, 2, 3])],
+)
+def test_the_kernels_gradient_is_summed_in_groups(
+    gpu_forms, poisoned, monkeypatch, images, from_zero, groups
+):
     monkeypatch.setattr(gpu_forms.hgru, "_IMAGES_A_SUM", images)
-    layer, x, _, gradient = layer_and_tensors(gpu_forms.device, channels=2, size=(1, 2, 2))
-    found = errors(gpu_forms, layer, x, None, gradient, steps=3, storage=torch.float32)
-    assert max(found) < 5e-6
+    added, rooms = [], []
+    mix_gradient, spectra = gpu_forms.hgru.mix_gradient, gpu_forms.hgru.Layer.spectra
+
+    def count(forward, backward, *args, **keywords):
+        assert len(forward) == len(backward)
+        added.append(len(forward))
+        return mix_gradient(forward, backward, *args, **keywords)
+
+    def make(self, number):
+        rooms.append(number)
+        return spectra(self, number)
+
+    monkeypatch.setattr(gpu_forms.hgru, "mix_gradient", count)
+    monkeypatch.setattr(gpu_forms.hgru.Layer, "spectra", make)
+    layer, x, state, gradient = layer_and_tensors(gpu_forms.device, channels=2, size=(1, 2, 2))
+    given = layer, x, None if from_zero else state, gradient
+    assert max(errors(gpu_forms, *given, steps=3, storage=torch.float32)) < 5e-6
+    assert added == groups
+    assert rooms == [1, sum(groups) + 1]  # to work in, and no more than one besides those kept
+
+
+def test_more_channels_than_a_warp_holds(gpu_forms, poisoned):
+    layer, x, state, gradient = layer_and_tensors(gpu_forms.device, channels=33, size=(1, 3, 2))
+    found = errors(gpu_forms, layer, x, state, gradient, steps=2, storage=torch.float32)
+    assert max(found) < 2e-5
 
 
 def test_float32_holds_small_drives(gpu_forms, poisoned):

@@ -58,7 +58,8 @@ def train(
     recipe
         paper (as published), curriculum (short paths first), screen (a small budget that is the
         same for all networks), quick (minutes on a laptop); boundaries (natural images),
-        contour_masks and contours (synthetic ones); or FILE.py:FUNCTION, a function that returns a RunConfig.
+        contour_masks and contours (synthetic ones); or FILE.py:FUNCTION, a function that returns a
+        RunConfig.
     out
         Folder for the run.
     config

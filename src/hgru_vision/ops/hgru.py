@@ -190,7 +190,7 @@ class _WayBack:
         pixel.excite_backward[(self.programs,)](
             *given, h1, g2, c2, *h2, self.u2_t, layer.constants, layer.eta(t), self.largest,
             layer.room, units[1:], units, dc, c2, self.constants, self.u2, self.eta[t],
-            *parts, *layer.image, **few, PROGRAMS=_PROGRAMS,
+            *parts, *layer.image, **few, PROGRAMS=_PROGRAMS, FOLD=2 if few["num_warps"] == 1 else 1,
         )  # fmt: skip
         self._convolve(2 * t + 1)
         pixel.inhibit_backward[(self.programs,)](

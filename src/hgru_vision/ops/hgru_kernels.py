@@ -97,10 +97,12 @@ def _add(sums, k, value):
 
 
 @triton.jit
-def _halved(value, ROWS: tl.constexpr, CHANNELS: tl.constexpr):
-    # The two halves of the rows added, which lie in the same threads: a sum over many iterations
-    # then takes half the registers.
-    return tl.sum(tl.reshape(value, (2, ROWS // 2, CHANNELS)), 0)
+def _folded(value, FOLD: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr):
+    # Rows of `FOLD` parts added up: a sum over many iterations then takes fewer registers. With one
+    # warp they lie in the same threads; with more they would meet behind barriers.
+    if FOLD > 1:
+        value = tl.sum(tl.reshape(value, (FOLD, ROWS // FOLD, CHANNELS)), 0)
+    return value
 
 
 @triton.jit
@@ -196,7 +198,7 @@ def excite_backward(
     room, unit_in, unit_out, dc2_out, dh1_out, constant_sums, matrix_sums, eta_sums,
     rows, parts, batch, stored, height, width, channels,
     PITCH: tl.constexpr, LAST: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr,
-    PRECISION: tl.constexpr, PROGRAMS: tl.constexpr,
+    PRECISION: tl.constexpr, PROGRAMS: tl.constexpr, FOLD: tl.constexpr,
 ):  # fmt: skip
     """Go back through Eqs. 9, 8 and 6, but for what goes straight from H2 to H2.
 
@@ -221,11 +223,11 @@ def excite_backward(
     kappa, beta = _constant(table, 4, k, CHANNELS), _constant(table, 5, k, CHANNELS)
     omega, eta = _constant(table, 6, k, CHANNELS), tl.load(eta_in)
     matrix_t = _matrix(u2_t, k, CHANNELS)
-    db2 = tl.zeros((ROWS // 2, CHANNELS), tl.float32)
-    dkappa = tl.zeros((ROWS // 2, CHANNELS), tl.float32)
-    dbeta = tl.zeros((ROWS // 2, CHANNELS), tl.float32)
-    domega = tl.zeros((ROWS // 2, CHANNELS), tl.float32)
-    deta = tl.zeros((ROWS // 2, CHANNELS), tl.float32)
+    db2 = tl.zeros((ROWS // FOLD, CHANNELS), tl.float32)
+    dkappa = tl.zeros((ROWS // FOLD, CHANNELS), tl.float32)
+    dbeta = tl.zeros((ROWS // FOLD, CHANNELS), tl.float32)
+    domega = tl.zeros((ROWS // FOLD, CHANNELS), tl.float32)
+    deta = tl.zeros((ROWS // FOLD, CHANNELS), tl.float32)
     du2 = tl.zeros((CHANNELS, CHANNELS), tl.float32)
     for part in range(program, parts, tl.num_programs(0)):
         r = (part * ROWS + tl.arange(0, ROWS)).to(tl.int64)
@@ -244,14 +246,14 @@ def excite_backward(
         slope = kappa + omega * c2
         candidate = _tanh(h1 * slope + beta * c2, h1_in)  # Eq. 8
         change = g2 * (candidate - h2)  # Eq. 9
-        deta += _halved(dh2 * (h2 + change), ROWS, CHANNELS)
+        deta += _folded(dh2 * (h2 + change), FOLD, ROWS, CHANNELS)
         dh2 = eta * dh2
         dz = dh2 * g2 * (1 - candidate * candidate)
         dgate = dh2 * change * (1 - g2)
-        dkappa += _halved(dz * h1, ROWS, CHANNELS)
-        dbeta += _halved(dz * c2, ROWS, CHANNELS)
-        domega += _halved(dz * h1 * c2, ROWS, CHANNELS)
-        db2 += _halved(dgate, ROWS, CHANNELS)
+        dkappa += _folded(dz * h1, FOLD, ROWS, CHANNELS)
+        dbeta += _folded(dz * c2, FOLD, ROWS, CHANNELS)
+        domega += _folded(dz * h1 * c2, FOLD, ROWS, CHANNELS)
+        db2 += _folded(dgate, FOLD, ROWS, CHANNELS)
         dgate = dgate.to(h1_stored.dtype)
         du2 = tl.dot(tl.trans(h1_stored), dgate, du2, input_precision=PRECISION)
         dh1 = dz * slope + tl.dot(dgate, matrix_t, input_precision=PRECISION)
