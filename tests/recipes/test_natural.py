@@ -1,11 +1,9 @@
 import json
-from dataclasses import replace
 
 import pytest
 
 from hgru_vision.recipes import make_run
 from hgru_vision.training.files import WEIGHTS
-from hgru_vision.training.loop import train
 
 
 def test_boundaries_are_the_papers():
@@ -50,22 +48,9 @@ def test_contours_go_on_from_natural_images(tmp_path):
         make_run("contours", start="none")
 
 
-def test_masks_of_all_conditions_come_before_labels_of_one(tmp_path):
-    run = make_run("contour_masks", options={"channels": 32}, images=64)
-    sources = {(each.length, each.changes["shear"]) for each in run.stages[0].sources}
-    assert len(sources) == 28 and (5, -0.6) in sources and (17, 0.6) in sources
-    assert run.target == "segmentation" and run.balance and run.start_readout
-    (tmp_path / "config.json").write_text(json.dumps(run.to_json()))
-    (tmp_path / WEIGHTS).write_bytes(b"weights")
-    on = make_run("contours", start=str(tmp_path), length=5, shear=0.6)
-    assert on.options == {"channels": 32} and not on.start_readout and on.target == "label"
-
-
-def test_masks_teach_a_network_where_contours_lie(tmp_path):
-    run = make_run("contour_masks", options={"channels": 8, "timesteps": 2}, images=32, canvas=64)
-    few = {"batch": 4, "evaluation_images": 8, "test_images": 8, "statistics_batches": 1}
-    result = train(replace(run, **few), tmp_path / "masks", progress=False)
-    assert result.outcome == "finished" and 0 <= result.overlap <= 1
-    on = make_run("contours", start=str(tmp_path / "masks"), length=5, images=32, canvas=64)
-    result = train(replace(on, **few), tmp_path / "labels", progress=False)
-    assert result.outcome == "finished" and result.overlap is None
+def test_contours_may_be_shown_before_they_are_asked_for():
+    first, second = make_run("contours", length=5, shear=0.6, masks=64, images=96).stages
+    assert (first.masks, first.images, second.masks, second.images) == (True, 64, False, 96)
+    assert first.sources == second.sources
+    (only,) = make_run("contours").stages
+    assert not only.masks

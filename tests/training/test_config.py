@@ -77,6 +77,29 @@ def test_shares_are_equal_unless_given():
             lambda: Stage(sources=(Source(),), images=1, promote_at=1.5),
             "promote_at must be above 0 and at most 1; got 1.5",
         ),
+        (
+            lambda: Stage(sources=(Source(),), images=1, promote_at=0.9, masks=True),
+            "promote_at is for labels, which a stage with masks does not teach",
+        ),
+        (
+            lambda: Stage(sources=(Source(path="files"),), images=1, masks=True),
+            "masks needs images that are drawn; files is a folder",
+        ),
+        (
+            lambda: run(stages=(Stage(sources=(Source(),), images=64, masks=True),)),
+            "the last stage has masks; one that teaches labels must follow it",
+        ),
+        (
+            lambda: run(
+                stages=(
+                    Stage(sources=(Source(),), images=64, masks=True),
+                    Stage(sources=(Source(),), images=64),
+                ),
+                target="segmentation",
+            ),
+            "stages[0].masks is for runs with target label; with segmentation every stage teaches "
+            "masks",
+        ),
         (lambda: run(stages=()), "stages is empty; a run needs one or more"),
         (lambda: run(batch=0), "batch must be 1 or more; got 0"),
         (lambda: run(checkpoint_every=0), "checkpoint_every must be 1 or more; got 0"),

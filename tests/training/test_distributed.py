@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,10 +58,15 @@ def torchrun(config, folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["hgru_small", "hgru_bn"])
-def test_two_processes_train_as_one(tiny, tmp_path, model):
+@pytest.mark.parametrize(
+    ("model", "masks"), [("hgru_small", False), ("hgru_bn", False), ("hgru_small", True)]
+)
+def test_two_processes_train_as_one(tiny, tmp_path, model, masks):
     options = {"timesteps": 2}
     config = tiny(model=model, options=options, learning_rate=1e-3, evaluation_images=33)
+    if masks:
+        (stage,) = config.stages
+        config = replace(config, stages=(replace(stage, masks=True), stage))
     torchrun(config, tmp_path / "two")
     one = train(config, tmp_path / "one", progress=False, device="cpu")
     first, second = (torch.load(tmp_path / "two" / f"rank{rank}.pt") for rank in (0, 1))

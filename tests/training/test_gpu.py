@@ -1,6 +1,7 @@
 """What needs a GPU: recorded steps, precisions, and a run from its start to its resume."""
 
 from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -49,6 +50,23 @@ def test_a_recorded_step_is_the_step(tiny, built, group, compile):
         with arithmetic(config, group.device):
             step = Step(built(config), config, group)
             losses[graph] = torch.stack([step(*batch).clone() for batch in batches(6)])
+    torch.testing.assert_close(losses[True], losses[False], rtol=1e-3, atol=1e-3)
+
+
+def test_a_recorded_step_goes_from_masks_to_labels(tiny, built, group):
+    (stage,) = tiny().stages
+    masks = torch.zeros(8, 32, 32, dtype=torch.uint8, device="cuda")
+    masks[:, 4:9, 7] = 1
+    losses = {}
+    for graph in (False, True):
+        config = tiny(cuda_graph=graph, stages=(replace(stage, masks=True), stage))
+        with arithmetic(config, group.device):
+            step = Step(built(config), config, group)
+            step.teach(masks=True)
+            shown = [step(images, masks).clone() for images, _ in batches(4)]
+            step.teach(masks=False)
+            asked = [step(*batch).clone() for batch in batches(4)]
+            losses[graph] = torch.stack(shown + asked)
     torch.testing.assert_close(losses[True], losses[False], rtol=1e-3, atol=1e-3)
 
 

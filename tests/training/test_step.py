@@ -1,4 +1,5 @@
 from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -7,7 +8,13 @@ from torch import nn
 from hgru_vision.data.bsds_stream import IGNORED
 from hgru_vision.training.checkpoint import build
 from hgru_vision.training.distributed import Group
-from hgru_vision.training.step import Step, arithmetic, balanced_loss, parameter_groups
+from hgru_vision.training.step import (
+    Step,
+    _enlarged,
+    arithmetic,
+    balanced_loss,
+    parameter_groups,
+)
 
 CPU = torch.device("cpu")
 ALONE = Group(rank=0, size=1, device=CPU)
@@ -191,7 +198,7 @@ def test_processes_weigh_pixels_not_themselves(tiny, monkeypatch):
         def sum(self, values):
             return values + 96  # pixels of the other process
 
-    monkeypatch.setattr(nn.parallel, "DistributedDataParallel", lambda network: network)
+    monkeypatch.setattr(nn.parallel, "DistributedDataParallel", lambda network, **_: network)
     config = tiny(target="segmentation")
     images = torch.randint(0, 256, (1, 8, 8), dtype=torch.uint8)
     target = torch.zeros(1, 8, 8, dtype=torch.uint8)
@@ -233,3 +240,33 @@ def test_every_parameter_is_in_one_group(tiny, built):
         assert len(found) == groups
         listed = [id(each) for group in found for each in group["params"]]
         assert sorted(listed) == sorted(map(id, network.parameters()))
+
+
+def test_masks_are_judged_by_the_maps_of_the_readout(tiny, built, batch):
+    masks = torch.zeros(8, 32, 32, dtype=torch.uint8)
+    masks[:, 4:9, 7] = 1
+    stage = tiny().stages[0]
+    config = tiny(stages=(replace(stage, masks=True), stage))
+    step, network = Step(built(config), config, ALONE), built(config)
+    step.teach(masks=True)
+    loss = step(batch[0], masks)
+    maps = network.readout.maps(network.features(network.input(batch[0][:, None] / 255)))
+    assert torch.equal(loss, balanced_loss(maps, masks).detach())
+    step.teach(masks=False)
+    assert step(*batch).isfinite()
+    decided = step.network.eval()(batch[0][:, None] / 255)
+    assert decided.shape == (8, 2)
+
+
+def test_maps_of_a_coarser_grid_are_brought_to_the_size_of_the_masks():
+    ramp = torch.arange(4.0).expand(1, 2, 4, 4)
+    large = _enlarged(ramp, torch.zeros(1, 7, 7))
+    assert large.shape == (1, 2, 7, 7)
+    assert torch.allclose(large[0, 0, 0], torch.tensor([0, 0.25, 0.75, 1.25, 1.75, 2.25, 2.75]))
+
+
+def test_masks_need_the_papers_readout(tiny):
+    stage = tiny().stages[0]
+    config = tiny(stages=(replace(stage, masks=True), stage))
+    with pytest.raises(ValueError, match="two maps of the paper's readout; hgru_small has none"):
+        Step(nn.Linear(4, 2), config, ALONE)

@@ -57,9 +57,8 @@ def train(
     ----------
     recipe
         paper (as published), curriculum (short paths first), screen (a small budget that is the
-        same for all networks), quick (minutes on a laptop); boundaries (natural images),
-        contour_masks and contours (synthetic ones); or FILE.py:FUNCTION, a function that returns a
-        RunConfig.
+        same for all networks), quick (minutes on a laptop); boundaries (natural images), contours
+        (synthetic ones); or FILE.py:FUNCTION, a function that returns a RunConfig.
     out
         Folder for the run.
     config

@@ -206,6 +206,9 @@ class Readout(nn.Module):
     few batches of features that still move, and a network with a training loss of 0.2 was seen to
     test at 52 %.
 
+    In training with `gives_maps` set the two maps come out, as they are: what `Stage.masks` of
+    `hgru_vision.training` teaches.
+
     Shape
     -----
     features : (B, K, H, W); output : (B, 2) logits
@@ -225,10 +228,14 @@ class Readout(nn.Module):
         xavier(self.maps, generator)
         nn.init.zeros_(self.decide.weight)
         nn.init.zeros_(self.decide.bias)
+        self.gives_maps = False
 
     def forward(self, features: Tensor) -> Tensor:
         """Decide about each image."""
-        strongest = self.normalise(self.maps(features)).amax(dim=(2, 3))  # (B, 2)
+        maps = self.maps(features)
+        if self.gives_maps and self.training:
+            return maps
+        strongest = self.normalise(maps).amax(dim=(2, 3))  # (B, 2)
         return self.decide(strongest)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hgru_vision.recipes.boundaries import boundaries
-from hgru_vision.recipes.contours import contour_masks, contours
+from hgru_vision.recipes.contours import contours
 from hgru_vision.recipes.curriculum import curriculum
 from hgru_vision.recipes.paper import paper
 from hgru_vision.recipes.quick import quick
@@ -28,7 +28,6 @@ RECIPES: dict[str, Recipe] = {
     "screen": screen,
     "quick": quick,
     "boundaries": boundaries,
-    "contour_masks": contour_masks,
     "contours": contours,
 }
 

@@ -135,6 +135,7 @@ def _train_stage(session: Session, stop: Callable[[], bool]) -> bool:
     ends = position.stage == len(config.stages) - 1
     data, held_out = training_data(config, position.stage), evaluation_data(config, position.stage)
     session.step.network.train()
+    session.step.teach(masks=stage.masks)
     with Ahead(
         data,
         batch=config.batch,
@@ -142,7 +143,7 @@ def _train_stage(session: Session, stop: Callable[[], bool]) -> bool:
         first=position.batch,
         last=last,
         device=group.device,
-        segmentation=config.target == "segmentation",
+        segmentation=config.target == "segmentation" or stage.masks,
     ) as ahead:
         session.ahead = ahead
         for images, target in ahead:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from hgru_vision.circuits.symmetric import SymmetricKernel
 from hgru_vision.data.bsds_stream import IGNORED
+from hgru_vision.models.stages import Readout
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.distributed import Group, synchronise
 from hgru_vision.training.evaluate import as_input
@@ -68,9 +69,17 @@ class Step:
         )
         self._rate: float | None = config.learning_rate  # that the optimiser has
         self._forward: nn.Module = self.network
+        masks = any(stage.masks for stage in config.stages)
+        if masks and not isinstance(self._readout, Readout):
+            raise ValueError(
+                f"masks are taught to the two maps of the paper's readout; {config.model} has none"
+            )
+        self._masks = False
         if group.size > 1:
             synchronise(self.network)
-            self._forward = nn.parallel.DistributedDataParallel(self.network)
+            self._forward = nn.parallel.DistributedDataParallel(
+                self.network, find_unused_parameters=masks
+            )
         if config.compile:
             self._forward = torch.compile(self._forward)  # type: ignore[assignment]
         self._recorded: _Recorded | None = None
@@ -89,9 +98,19 @@ class Step:
         self._set_rate(left)
         if not self.config.cuda_graph:
             return self._step(images, target)
-        if self._recorded is None or self._recorded.images.shape != images.shape:
+        if self._recorded is None or not self._recorded.takes(images, target):
             self._recorded = _Recorded(self, images, target)
         return self._recorded(images, target)
+
+    @property
+    def _readout(self) -> nn.Module | None:
+        return getattr(self.network, "readout", None)
+
+    def teach(self, *, masks: bool) -> None:
+        """Teach masks from now on, or what the run's target is; see `Stage.masks`."""
+        self._masks = masks
+        if isinstance(self._readout, Readout):
+            self._readout.gives_maps = masks
 
     def prepare(self, images: Tensor) -> Tensor:
         """Make bytes what the network takes: (B, 1, H, W) or (B, 3, H, W) in [0, 1]."""
@@ -138,7 +157,9 @@ class Step:
     def _step(self, images: Tensor, target: Tensor) -> Tensor:
         with self.autocast():
             logits = self._forward(self.prepare(images))
-        if self.config.balance:
+        if self._masks:
+            loss = balanced_loss(_enlarged(logits.float(), target), target)
+        elif self.config.balance:
             loss = balanced_loss(logits.float(), target)
         else:
             loss = F.cross_entropy(logits.float(), target.long(), ignore_index=IGNORED)
@@ -228,6 +249,15 @@ def balanced_loss(logits: Tensor, target: Tensor) -> Tensor:
     return (total / kinds.clamp(min=1)).mean()
 
 
+def _enlarged(maps: Tensor, target: Tensor) -> Tensor:
+    """Bring maps to the size of their target, of which a place stands for so many pixels."""
+    height, width = target.shape[1:]
+    scale = -(-height // maps.shape[2])
+    if scale > 1:
+        maps = F.interpolate(maps, scale_factor=scale, mode="bilinear", align_corners=False)
+    return maps[..., :height, :width]
+
+
 class _Recorded:
     """A step recorded as one CUDA graph, which is replayed on each batch."""
 
@@ -245,6 +275,10 @@ class _Recorded:
         # Another thread pins memory meanwhile, which is no part of the graph.
         with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
             self.loss = step._step(self.images, self.target)
+
+    def takes(self, images: Tensor, target: Tensor) -> bool:
+        """Whether a batch is of the sizes that were recorded."""
+        return self.images.shape == images.shape and self.target.shape == target.shape
 
     def __call__(self, images: Tensor, target: Tensor) -> Tensor:
         self.images.copy_(images)
