@@ -116,6 +116,18 @@ def test_runs_of_two_studies_are_refused(row):
     assert len(scores_of_rows([row(run()), row(replace(faster, model="hgru"))])) == 2
 
 
+def test_conditions_may_have_been_shown_before(row):
+    def shown(length, images=32):
+        (stage,) = run(length).stages
+        return run(length, stages=(replace(stage, images=images, masks=True), stage))
+
+    assert len(scores_of_rows([row(shown(5)), row(shown(9))])) == 2
+    with pytest.raises(ValueError, match="differ in earlier stages"):
+        scores_of_rows([row(shown(5)), row(shown(9, images=64))])
+    with pytest.raises(ValueError, match="differ in earlier stages"):
+        scores_of_rows([row(shown(5)), row(run(9))])
+
+
 def test_runs_of_a_condition_are_pooled():
     def score(proportion, trials=100, length=9):
         return Score(observer="a", length=length, spacing=0.3, proportion=proportion, trials=trials)

@@ -146,6 +146,9 @@ def _without_condition(config: RunConfig) -> dict[str, Any]:
     """Give all that runs of one study have in common."""
     kept = dict(config.experiment)
     *before, last = kept.pop("stages")
+    for stage in before:
+        if stage["sources"] == last["sources"]:  # the condition itself, such as its masks
+            stage["sources"] = "the same"
     source = last["sources"][-1]
     changes = {key: value for key, value in source["changes"].items() if key != "shear"}
     return kept | {"images": last["images"], "changes": changes, "earlier stages": before}
