@@ -11,6 +11,7 @@ from hgru_vision.models.stages import (
     Readout,
     StandardNetwork,
     check_images,
+    enlarged,
     gabor_bank,
     gabor_orientations,
     pixel_readout,
@@ -211,3 +212,19 @@ def test_a_large_convolution_starts_with_xavier_weights_and_no_bias():
     assert 0.99 * bound < layer.weight.abs().max() <= bound
     assert not layer.bias.any()
     assert "25, 36, kernel_size=10, dilation=1" in repr(layer)
+
+
+def test_maps_are_enlarged_without_displacing_a_pixel():
+    ramp = torch.arange(4.0).expand(1, 2, 4, 4)
+    large = enlarged(ramp, torch.Size((7, 7)))
+    assert large.shape == (1, 2, 7, 7)
+    assert torch.allclose(large[0, 0, 0], torch.tensor([0, 0.25, 0.75, 1.25, 1.75, 2.25, 2.75]))
+    assert torch.equal(enlarged(ramp, torch.Size((4, 4))), ramp)
+
+
+def test_a_readout_gives_its_maps_in_training_alone():
+    readout = Readout(3, torch.Generator().manual_seed(0))
+    features = torch.rand(2, 3, 5, 4)
+    readout.gives_maps = True
+    assert torch.equal(readout(features), readout.maps(features))
+    assert readout.eval()(features).shape == (2, 2)

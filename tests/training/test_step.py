@@ -10,7 +10,6 @@ from hgru_vision.training.checkpoint import build
 from hgru_vision.training.distributed import Group
 from hgru_vision.training.step import (
     Step,
-    _enlarged,
     arithmetic,
     balanced_loss,
     parameter_groups,
@@ -256,13 +255,6 @@ def test_masks_are_judged_by_the_maps_of_the_readout(tiny, built, batch):
     assert step(*batch).isfinite()
     decided = step.network.eval()(batch[0][:, None] / 255)
     assert decided.shape == (8, 2)
-
-
-def test_maps_of_a_coarser_grid_are_brought_to_the_size_of_the_masks():
-    ramp = torch.arange(4.0).expand(1, 2, 4, 4)
-    large = _enlarged(ramp, torch.zeros(1, 7, 7))
-    assert large.shape == (1, 2, 7, 7)
-    assert torch.allclose(large[0, 0, 0], torch.tensor([0, 0.25, 0.75, 1.25, 1.75, 2.25, 2.75]))
 
 
 def test_masks_need_the_papers_readout(tiny):

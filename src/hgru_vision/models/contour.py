@@ -24,7 +24,7 @@ from hgru_vision.models.catalogue.contour import (
     feedforward_channels,
 )
 from hgru_vision.models.registry import Head
-from hgru_vision.models.stages import LargeConv2d, Readout, pixel_readout, xavier
+from hgru_vision.models.stages import LargeConv2d, Readout, enlarged, pixel_readout, xavier
 from hgru_vision.papers.linsley2018 import KERNEL_SIZE, TIMESTEPS
 
 __all__ = [
@@ -151,13 +151,8 @@ class ContourNetwork(nn.Module):
                 f"images have shape {tuple(images.shape)}; this network takes (B, 1, H, W) or "
                 f"(B, {COLOURS}, H, W), none of them 0"
             )
-        height, width = images.shape[2:]
         logits = self.readout(self.features(self.drive(images)))
-        if self.head == "classify":
-            return logits
-        # Twice the size exactly, and what an odd side has too much cut off: no pixel is displaced.
-        large = F.interpolate(logits, scale_factor=2, mode="bilinear", align_corners=False)
-        return large[..., :height, :width]
+        return logits if self.head == "classify" else enlarged(logits, images.shape[2:])
 
 
 def contour_hgru(

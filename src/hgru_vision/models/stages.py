@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hgru_vision.models.registry import Head
@@ -26,6 +27,7 @@ __all__ = [
     "StandardNetwork",
     "TwoMaps",
     "check_images",
+    "enlarged",
     "gabor_bank",
     "gabor_orientations",
     "pixel_readout",
@@ -245,6 +247,22 @@ class TwoMaps(nn.Conv2d):
     def forward(self, input: Tensor) -> Tensor:
         """Compute the maps."""
         return two_maps(input, self.weight)
+
+
+def enlarged(maps: Tensor, size: torch.Size) -> Tensor:
+    """Bring maps of which a place stands for several pixels, the same both ways, to images' size.
+
+    Enlarged by that number exactly, and cut where the last places reach beyond the image, as
+    pooling that rounds up leaves them: no pixel is displaced.
+
+    >>> enlarged(torch.tensor([[[[0.0, 2.0]]]]), torch.Size((1, 3)))
+    tensor([[[[0.0000, 0.5000, 1.5000]]]])
+    """
+    height, width = size
+    scale = max(-(-height // maps.shape[2]), -(-width // maps.shape[3]))
+    if scale > 1:
+        maps = F.interpolate(maps, scale_factor=scale, mode="bilinear", align_corners=False)
+    return maps[..., :height, :width]
 
 
 def pixel_readout(channels: int, generator: torch.Generator) -> nn.Conv2d:

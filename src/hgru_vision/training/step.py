@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from hgru_vision.circuits.symmetric import SymmetricKernel
 from hgru_vision.data.bsds_stream import IGNORED
-from hgru_vision.models.stages import Readout
+from hgru_vision.models.stages import Readout, enlarged
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.distributed import Group, synchronise
 from hgru_vision.training.evaluate import as_input
@@ -158,7 +158,7 @@ class Step:
         with self.autocast():
             logits = self._forward(self.prepare(images))
         if self._masks:
-            loss = balanced_loss(_enlarged(logits.float(), target), target)
+            loss = balanced_loss(enlarged(logits.float(), target.shape[1:]), target)
         elif self.config.balance:
             loss = balanced_loss(logits.float(), target)
         else:
@@ -247,15 +247,6 @@ def balanced_loss(logits: Tensor, target: Tensor) -> Tensor:
         total = total + (each * here).sum(dim=(1, 2)) / count.clamp(min=1)
         kinds = kinds + (count > 0)
     return (total / kinds.clamp(min=1)).mean()
-
-
-def _enlarged(maps: Tensor, target: Tensor) -> Tensor:
-    """Bring maps to the size of their target, of which a place stands for so many pixels."""
-    height, width = target.shape[1:]
-    scale = -(-height // maps.shape[2])
-    if scale > 1:
-        maps = F.interpolate(maps, scale_factor=scale, mode="bilinear", align_corners=False)
-    return maps[..., :height, :width]
 
 
 class _Recorded:
