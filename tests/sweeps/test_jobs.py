@@ -103,6 +103,9 @@ def test_a_damaged_beginning_is_passed_over(tmp_path, small_config):
     assert take_over(long) is None
     (short.folder / CHECKPOINT).write_bytes(b"no checkpoint")
     assert take_over(long) is None
+    newer = {"config": {"a_field_of_tomorrow": 1}}
+    torch.save(newer, short.folder / CHECKPOINT)
+    assert take_over(long) is None
     assert read_result(long.folder) is None
 
 

@@ -12,7 +12,7 @@ from hgru_vision.sweeps.launch import Job, Outcome, run_job, sweep
 from hgru_vision.sweeps.ledger import LedgerRow, append, read_ledger
 from hgru_vision.sweeps.local import local_launcher
 from hgru_vision.training import loop
-from hgru_vision.training.files import CHECKPOINT, CURVE, RESULT, write_json
+from hgru_vision.training.files import CHECKPOINT, CURVE, PREVIOUS, RESULT, write_json
 
 
 @pytest.fixture
@@ -107,6 +107,23 @@ def test_a_run_that_diverged_has_a_row(tmp_path, small_config, trained):
     assert (row.result.outcome, row.result.accuracy) == ("diverged", None)
     assert states(run([small_config(91)], tmp_path)) == {91: "diverged"}
     assert len(trained) == 1
+
+
+def test_a_run_that_diverged_is_not_tried_until_it_does_not(tmp_path, small_config, trained):
+    """Killed before its row was written, it has its result in the folder."""
+    config = small_config(91)
+    run([config], tmp_path)
+    (tmp_path / "a.jsonl").unlink()
+    write_json(Job.under(tmp_path / "runs", config).folder / "config.json", config.to_json())
+    assert states(run([config], tmp_path)) == {91: "diverged"}
+    assert len(trained) == 1 and len(read_ledger(tmp_path / "a.jsonl")) == 1
+
+
+def test_a_run_between_two_checkpoints_is_unfinished(tmp_path, small_config, trained):
+    folder = Job.under(tmp_path / "runs", small_config(0)).folder
+    folder.mkdir(parents=True)
+    (folder / PREVIOUS).touch()
+    assert states(run([small_config(0)], tmp_path, budget=0)) == {0: "unfinished"}
 
 
 def test_a_run_that_ended_at_chance_has_a_row_and_stops_nothing(tmp_path, small_config, trained):

@@ -87,9 +87,10 @@ def test_a_task_finds_files_where_the_sweep_was_started(tmp_path, small_config, 
 
     monkeypatch.setattr(ray_launch, "run_job", run_job)
     monkeypatch.setattr(ray_launch, "LOST_NODE_SECONDS", 0)
-    for config in (small_config(0, stages=stages), small_config(0)):
+    shipped = small_config(0, start="hgru.pathfinder6")  # which every node has
+    for config in (small_config(0, stages=stages), small_config(0), shipped):
         ray_launch._task(Job.under(tmp_path, config), None, tmp_path)
-    assert places == [tmp_path, ray_launch.Path.cwd()]
+    assert places == [tmp_path, ray_launch.Path.cwd(), ray_launch.Path.cwd()]
 
 
 def test_what_ray_says_is_cut_to_its_last_line():

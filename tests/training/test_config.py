@@ -193,3 +193,9 @@ def test_the_hash_says_which_weights_a_run_starts_from_and_not_where_they_lie(tm
     assert one.start_sha256 == hashlib.sha256(b"1").hexdigest()
     again = RunConfig.from_json(one.to_json() | {"start": "gone.npz"})  # reads no file
     assert again.hash == one.hash
+
+
+def test_stages_have_names():
+    sources = Source(length=6), Source(dataset="contours", length=9)
+    assert Stage(sources=sources, images=1).name == "paper-6+contours-9"
+    assert Stage(sources=sources[1:], images=1, masks=True).name == "contours-9, masks"

@@ -118,9 +118,24 @@ def test_files_whose_held_out_items_are_trained_on_are_refused(tiny, folder):
     assert "items 48 to 119 of " in str(error.value)
     assert "are held out, and stages[0], " in str(error.value)
     assert "trains on items 0 to 799 of the same stream; generate " in str(error.value)
-    assert "with another --seed or --split" in str(error.value)
+    assert "generate the files with another --seed" in str(error.value)
     check_data(tiny(stages=(one(SMALL, 800), one(files, 96)), data_seed=1))
     check_data(tiny(stages=(one(SMALL, 48), one(files, 96))))
+
+
+@pytest.mark.parametrize(("split", "stage"), [("validation", 0), ("test", 1)])
+def test_files_of_what_others_hold_out_are_refused(tiny, tmp_path, split, stage):
+    """Written as the drawn images on which the run is evaluated, or judged in the end."""
+    held = evaluation_data(tiny(), 0).sources[0] if split == "validation" else final_data(tiny())
+    held.count = 120
+    write(held, tmp_path, shard_size=50)
+    other = replace(SMALL, length=4)
+    stages = [one(SMALL, 48), one(SMALL, 48)] if split == "test" else [one(SMALL, 48)]
+    stages.insert(stage, one(Source(path=str(tmp_path)), 96))
+    stages.append(one(other if split == "validation" else SMALL, 48))
+    with pytest.raises(ValueError, match=rf"of paper-3, split {split}, are held out, and stages"):
+        check_data(tiny(stages=tuple(stages)))
+    check_data(tiny(stages=tuple(stages), data_seed=1))
 
 
 def test_files_with_masks_are_trained_on_by_label(tiny, folder):

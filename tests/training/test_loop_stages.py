@@ -50,7 +50,8 @@ def test_a_stage_whose_images_run_out_is_gone_on_from(tiny, tmp_path, quiet):
 
 def test_masks_are_taught_to_the_maps_before_labels(tiny, tmp_path, quiet, assert_same):
     masks = Stage(sources=(SMALL,), images=80, masks=True)
-    config = tiny(stages=(masks, Stage(sources=(SMALL,), images=48)), stuck_after=1)
+    stages = masks, Stage(sources=(SMALL,), images=48)
+    config = tiny(stages=stages, stuck_after=64, stop_when_stuck=True)
     result = quiet(config, tmp_path / "whole")
     assert [(point.stage, point.batch) for point in result.curve] == [(0, 5), (0, 10), (1, 15)]
     assert [point.accuracy for point in result.curve[:2]] == [0.5, 0.5]  # nothing decides yet

@@ -257,6 +257,16 @@ def test_masks_are_judged_by_the_maps_of_the_readout(tiny, built, batch):
     assert decided.shape == (8, 2)
 
 
+def test_masks_are_of_the_images_size_where_maps_are_smaller(tiny):
+    stage = tiny().stages[0]
+    options = {"channels": 2, "timesteps": 1}
+    config = tiny(model="contour_hgru", options=options, stages=(replace(stage, masks=True), stage))
+    step = Step(build(config), config, ALONE)
+    step.teach(masks=True)
+    loss = step(torch.zeros(2, 9, 8, dtype=torch.uint8), torch.ones(2, 9, 8, dtype=torch.uint8))
+    assert loss.isfinite()
+
+
 def test_masks_need_the_papers_readout(tiny):
     stage = tiny().stages[0]
     config = tiny(stages=(replace(stage, masks=True), stage))

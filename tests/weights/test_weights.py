@@ -51,6 +51,21 @@ def test_what_is_published_is_loaded(run, shelf):
         assert torch.equal(network.state_dict()[name], value)
 
 
+def test_weights_half_replaced_are_no_weights(run, shelf, monkeypatch):
+    weights.publish(run, "small3")
+
+    def interrupted(path, value):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("hgru_vision.training.files.write_json", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            weights.publish(run, "small3", replace_old=True)
+    assert weights.list_weights() == []
+    weights.publish(run, "small3")
+    assert weights.list_weights() == ["hgru_small.small3"]
+
+
 def test_the_card_says_how_it_was_made(run, shelf):
     made = weights.publish(run, "small3")
     assert made.command == "hgru train --config hgru_small.small3 --out runs/hgru_small.small3"

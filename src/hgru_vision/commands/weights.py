@@ -81,7 +81,7 @@ def show(
         part = list(points)
         accuracies = [point.accuracy for point in part]
         curve.add_row(
-            known.config.stages[stage].sources[-1].name,
+            known.config.stages[stage].name,
             f"to {part[-1].images:,}",
             *(f"{each:.1%}" for each in (accuracies[0], max(accuracies), accuracies[-1])),
             sparkline(part),

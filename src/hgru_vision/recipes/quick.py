@@ -43,5 +43,5 @@ def quick(*, images: int = 36_000, seed: int = 0) -> RunConfig:
         test_images=2_000,
         statistics_batches=20,
         checkpoint_every=125,
-        stuck_after=images // 2,
+        stuck_after=max(1, images // 2),
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from hgru_vision.training.config import RunConfig
-from hgru_vision.training.files import CHECKPOINT, PREVIOUS, RESULT
+from hgru_vision.training.files import RESULT, has_checkpoint
 
 __all__ = ["Job", "Queue", "beginnings", "take_over"]
 
@@ -99,7 +99,7 @@ def take_over(job: Job) -> Job | None:
             continue
         try:
             state = load_checkpoint(earlier.folder, earlier.config)
-        except ValueError:  # damaged, or of images that are drawn no more: train from the start
+        except (ValueError, TypeError):  # damaged, or of another version: train from the start
             continue
         if state is None:
             continue
@@ -112,7 +112,7 @@ def take_over(job: Job) -> Job | None:
         kept = {name: state[name] for name in state if name not in ("config", "images")}
         job.folder.mkdir(parents=True, exist_ok=True)
         with only_writer(job.folder):
-            if any((job.folder / name).exists() for name in (CHECKPOINT, PREVIOUS, RESULT)):
+            if has_checkpoint(job.folder) or (job.folder / RESULT).exists():
                 return None
             save_checkpoint(job.folder, job.config, {**kept, "position": position.to_json()})
         return earlier

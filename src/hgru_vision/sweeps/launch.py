@@ -20,7 +20,7 @@ from rich.console import Console
 from hgru_vision.sweeps.jobs import Job, take_over
 from hgru_vision.sweeps.ledger import LedgerRow, append, check_portable, read_ledger
 from hgru_vision.training.config import RunConfig
-from hgru_vision.training.files import CHECKPOINT, check_output, read_result
+from hgru_vision.training.files import check_output, check_run, has_checkpoint, read_result
 from hgru_vision.training.result import Result
 
 __all__ = ["Job", "Launcher", "Outcome", "State", "run_job", "seconds_left", "sweep"]
@@ -96,6 +96,11 @@ def run_job(
     if left is not None and left <= 0:
         return _not_run(job)
     try:
+        # `train` would go on with a run that diverged, and a failure of the seed might not be told.
+        before = read_result(job.folder)
+        if before is not None and before.outcome == "diverged":
+            check_run(job.folder, job.config, resume=True)
+            return _ended(job, before)
         earlier = take_over(job)
         if earlier is not None and progress:
             told = f"{job.name} begins as {earlier.name} did, and goes on from its checkpoint"
@@ -213,5 +218,5 @@ def _ended(job: Job, result: Result) -> Outcome:
 
 
 def _not_run(job: Job) -> Outcome:
-    begun = (job.folder / CHECKPOINT).exists()
-    return Outcome(job=job, state="unfinished" if begun else "missing")
+    state: State = "unfinished" if has_checkpoint(job.folder) else "missing"
+    return Outcome(job=job, state=state)

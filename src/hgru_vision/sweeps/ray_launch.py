@@ -15,6 +15,7 @@ from typing import Any
 
 from hgru_vision.sweeps.jobs import Job, Queue
 from hgru_vision.sweeps.launch import Launcher, Outcome, run_job, seconds_left
+from hgru_vision.weights import list_weights
 
 __all__ = ["StoppedEarlyError", "ray_launcher"]
 
@@ -108,7 +109,9 @@ def _next_outcome(ray: Any, pending: dict[Any, Job], deadline: float | None) -> 
 def _task(job: Job, deadline: float | None, here: Path) -> Outcome:
     """Run a job on some node; ask for another one if it was stopped for no reason of ours."""
     paths = [source.path for stage in job.config.stages for source in stage.sources]
-    reads_files = any((*paths, job.config.start))  # a folder to start from, or weights' name
+    if job.config.start not in list_weights():
+        paths.append(job.config.start)
+    reads_files = any(paths)
     with contextlib.chdir(here) if reads_files else contextlib.nullcontext():
         outcome = run_job(job, deadline)
         waited = 0.0

@@ -130,7 +130,8 @@ class Stage:
         Teach not the label but where the path or the contour lies, pixel by pixel (its pixels and
         all others weigh the same): the two maps of the readout are what a pixel is judged by, and
         their maxima what a later stage decides by. For images that are drawn, in a run whose target
-        is the label. Evaluations are of labels all the same, at chance until a stage teaches them.
+        is the label. Evaluations are of labels all the same, at chance unless an earlier stage, or
+        the weights that the run starts from, taught them.
     """
 
     sources: tuple[Source, ...]
@@ -156,6 +157,12 @@ class Stage:
         _require(self, "promote_at", promotes, "above 0 and at most 1")
         if self.masks:
             self._check_masks()
+
+    @property
+    def name(self) -> str:
+        """A short name for people: ``paper-6+paper-9``, ``contours-9, masks``."""
+        names = "+".join(source.name for source in self.sources)
+        return f"{names}, masks" if self.masks else names
 
     def _check_masks(self) -> None:
         if self.promote_at is not None:

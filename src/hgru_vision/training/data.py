@@ -193,7 +193,7 @@ def check_data(config: RunConfig) -> None:
 
 
 def _check_apart(config: RunConfig) -> None:
-    """Refuse files whose held-out items are trained on, drawn or from other files."""
+    """Refuse to train on held-out items, be they drawn or files."""
     trained, held, before = [], [], 0
     for number, stage in enumerate(config.stages):
         for source in stage.sources:
@@ -202,16 +202,26 @@ def _check_apart(config: RunConfig) -> None:
                 if isinstance(data, Files):
                     first, last = data.first, data.last
                     held.append((_stream(data), last, len(data.stored), source.name))
+                else:
+                    held.append(_drawn(config, source, "validation"))
                 trained.append((_stream(data), first, last, f"stages[{number}], {source.name}"))
         before += stage.images
-    for stream, start, end, path in held:
+    if config.task.dataset != "bsds500" and config.task.path is None:
+        held.append(_drawn(config, config.task, "test"))
+    for stream, start, end, name in held:
         for other, first, last, where in trained:
             if stream == other and first < end and start < last:
                 raise ValueError(
-                    f"items {start} to {end - 1} of {path} are held out, and {where} trains on "
-                    f"items {first} to {last - 1} of the same stream; generate {path} with another "
-                    "--seed or --split"
+                    f"items {start} to {end - 1} of {name} are held out, and {where} trains on "
+                    f"items {first} to {last - 1} of the same stream; generate the files with "
+                    "another --seed"
                 )
+
+
+def _drawn(config: RunConfig, source: Source, split: Split) -> tuple[str, int, int, str]:
+    """Tell the held-out images of a source that is drawn: stream, first, end and name."""
+    data = _open(config, source, split)
+    return _stream(data), 0, len(data), f"{source.name}, split {split},"
 
 
 def _stream(data: ImageDataset) -> str:

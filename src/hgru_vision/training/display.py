@@ -113,8 +113,7 @@ class Display:
         stages = self.config.stages
         if len(stages) == 1:
             return ""
-        names = "+".join(source.name for source in stages[number].sources)
-        return f"stage {number + 1} of {len(stages)} ({names})  "
+        return f"stage {number + 1} of {len(stages)} ({stages[number].name})  "
 
 
 def open_tensorboard(folder: Path) -> Any:

@@ -1,5 +1,6 @@
 """Where a run takes place: what its result says about the machine and the software."""
 
+import functools
 import platform
 import resource
 import subprocess
@@ -49,8 +50,12 @@ def versions() -> dict[str, str]:
     }
 
 
+@functools.cache
 def commit() -> str | None:
-    """Give the commit of the checkout that the package runs from; None if it is not a checkout."""
+    """Give the commit of the checkout that the package runs from; None if it is not a checkout.
+
+    It is read once. Ask when a run begins: later the checkout may be at another.
+    """
     root = Path(hgru_vision.__file__).parents[2]
     if not (root / ".git").exists():  # an installed package may lie inside someone's own checkout
         return None

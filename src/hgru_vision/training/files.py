@@ -32,6 +32,7 @@ __all__ = [
     "check_run",
     "check_same",
     "flush_names",
+    "has_checkpoint",
     "read_config",
     "read_result",
     "replace_file",
@@ -109,6 +110,11 @@ def read_result(folder: Path) -> Result | None:
     return None if value is None else Result.from_json(value)
 
 
+def has_checkpoint(folder: Path) -> bool:
+    """Whether a run can go on from here; between two renames the last one has its other name."""
+    return any((folder / name).exists() for name in (CHECKPOINT, PREVIOUS))
+
+
 def check_run(folder: Path, config: RunConfig, *, resume: bool) -> Result | None:
     """Check that a run may begin or go on in a folder.
 
@@ -127,7 +133,7 @@ def check_run(folder: Path, config: RunConfig, *, resume: bool) -> Result | None
         The result if the run is over.
     """
     there = read_config(folder)
-    begun = there is not None or any((folder / name).exists() for name in (CHECKPOINT, PREVIOUS))
+    begun = there is not None or has_checkpoint(folder)
     if begun and not resume:
         raise FileExistsError(f"{folder} holds a run; resume it, or give another folder")
     if not begun and folder.is_dir() and (other := _content(folder)):

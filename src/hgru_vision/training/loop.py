@@ -151,6 +151,8 @@ def _train_stage(session: Session, stop: Callable[[], bool]) -> bool:
             try:
                 loss = session.step(images, target, left=left)
             except FloatingPointError:  # a circuit that looks itself, such as EquilibriumHGRU
+                if group.size > 1:
+                    raise  # the other processes wait for its gradients; torchrun ends them all
                 loss = torch.tensor(math.nan, device=group.device)
             session.keep(loss)
             if position.batch % config.evaluate_every == 0:

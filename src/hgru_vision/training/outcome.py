@@ -25,7 +25,13 @@ from hgru_vision.training.data import final_data
 from hgru_vision.training.distributed import Group
 from hgru_vision.training.environment import commit, device_name, peak_memory, versions
 from hgru_vision.training.evaluate import BATCH, evaluate, reestimate_statistics
-from hgru_vision.training.files import CHECKPOINT, RESULT, WEIGHTS, replace_file, write_json
+from hgru_vision.training.files import (
+    RESULT,
+    WEIGHTS,
+    has_checkpoint,
+    replace_file,
+    write_json,
+)
 from hgru_vision.training.position import Position
 from hgru_vision.training.result import Ending, Result, area_under_curve
 from hgru_vision.training.step import Step
@@ -41,8 +47,8 @@ class DivergedError(FloatingPointError):
     @classmethod
     def at(cls, batch: int, loss: float, config: RunConfig, folder: Path) -> Self:
         """Name the batch, what is left, and what to try."""
-        kept = f"the last good checkpoint is {folder / CHECKPOINT}"
-        if not (folder / CHECKPOINT).exists():
+        kept = f"the last good checkpoint is in {folder}"
+        if not has_checkpoint(folder):
             kept = "there is no checkpoint from before"
         clip = "clip the gradient (clip=5)" if config.clip is None else "a smaller clip"
         return cls(

@@ -18,6 +18,7 @@ from hgru_vision.training.data import check_data, final_data, training_data
 from hgru_vision.training.diagnosis import find_cause
 from hgru_vision.training.display import Display
 from hgru_vision.training.distributed import Group
+from hgru_vision.training.environment import commit
 from hgru_vision.training.files import CONFIG, write_curve, write_json
 from hgru_vision.training.outcome import (
     DivergedError,
@@ -57,6 +58,7 @@ class Session:
         self.config, self.folder, self.group, self.ledger = config, folder, group, ledger
         self.share = group.share(config.batch)
         check_data(config)
+        commit()  # of the code that runs, not of what lies there in hours
         self.step = Step(build(config), config, group)
         self.position = Position()
         self.ahead: Ahead | None = None  # of the stage in training
@@ -182,11 +184,14 @@ class Session:
             self._agree()
         if not all(value.isfinite().all() for value in self.step.network.parameters()):
             self._diverge(self.position.batches, math.nan)
+        losses = self.losses[:pending]
+        if self.group.size > 1:  # each process has those of its own images
+            losses = self.group.sum(losses) / self.group.size
         if self.group.leads:
             state = {
                 **self.step.state(),
                 "position": self.position.to_json(),
-                "losses": self.losses[:pending],
+                "losses": losses,
                 "random": torch.get_rng_state(),
             }
             if self.group.device.type == "cuda":

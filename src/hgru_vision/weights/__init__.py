@@ -172,8 +172,10 @@ def publish(run: Path, tag: str, *, note: str = "", replace_old: bool = False) -
         command=f"hgru train --config {name} --out runs/{name}",
         note=note,
     )
+    path = FOLDER / f"{name}.json"
+    path.unlink(missing_ok=True)  # a card is of whole weights: if this is interrupted there is none
     replace_file(_numbers(name), content)
-    write_json(FOLDER / f"{name}.json", made.to_json())
+    write_json(path, made.to_json())
     return made
 
 
