@@ -69,6 +69,23 @@ def test_bad_input_is_one_line_without_a_traceback(capsys):
     assert err == "hgru: no preset 'papr'; did you mean 'paper'?\n"
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OverflowError("too large to convert"), "hgru: too large to convert"),
+        (MemoryError(), "hgru: there is too little memory for this"),
+        (MemoryError("9 GiB"), "hgru: there is too little memory for this: 9 GiB"),
+    ],
+)
+def test_what_is_too_large_is_one_line_too(capsys, monkeypatch, error, told):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr("tyro.cli", fail)
+    status, _, said = run(capsys, "presets")
+    assert (status, said.strip()) == (2, told)
+
+
 def test_an_interrupt_is_quiet(capsys, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt

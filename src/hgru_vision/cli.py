@@ -71,9 +71,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Shorter help: no "{None}|STR" for what may be left out, no --no-resume beside --resume.
         plain = (tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff)
         tyro.cli(run, prog=f"hgru {name}", args=rest, config=plain)
-    except (ValueError, TypeError, OSError, ImportError, FloatingPointError) as error:
+    except (ValueError, TypeError, OSError, ImportError, ArithmeticError) as error:
         # What the user gave was wrong, or the machine is: one line, no traceback.
         print(f"hgru: {error}", file=sys.stderr)
+        return 2
+    except MemoryError as error:
+        told = f"there is too little memory for this{f': {error}' if str(error) else ''}"
+        print(f"hgru: {told}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("hgru: interrupted", file=sys.stderr)

@@ -37,6 +37,13 @@ def test_a_picture_that_cannot_be_written_is_refused_before_any_work(capsys):
     assert "pictures end in .svg, .pdf, .png; got a.jpg" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("what", ["pathfinder", "contours"])
+def test_a_confidence_that_is_none_is_refused_before_any_work(capsys, what):
+    assert main(["audit", what, "--confidence", "2"]) == 2
+    captured = capsys.readouterr()
+    assert "confidence must be above 0.5 and below 1" in captured.err and captured.out == ""
+
+
 def test_a_network_that_is_none_is_refused(capsys):
     assert main(["audit", "pathfinder", "--network", "nets"]) == 2
     assert "no network 'nets'; give the folder of a run (hgru train)" in capsys.readouterr().err

@@ -73,6 +73,14 @@ def test_bad_input_is_one_line(predictions, root, tmp_path, capsys):
     assert "nothing is no folder; BSDS500 has" in capsys.readouterr().err
     assert run(predictions, root, "--figure", "pr.jpeg") == 2
     assert "pictures end in .svg, .pdf, .png" in capsys.readouterr().err
+    maps = tmp_path / "new"  # nothing is predicted for a score that cannot be had
+    for flags, text in (
+        (["--thresholds", "0"], "there must be 1 threshold or more; got 0"),
+        (["--radius", "2"], "radius must be between 0 and 1"),
+    ):
+        assert run(maps, root, "--run", "contour_hgru.bsds500", *flags) == 2
+        assert text in capsys.readouterr().err
+        assert not maps.exists()
     (predictions / "2.npy").unlink()
     assert run(predictions, root) == 2
     assert "no prediction for picture 2" in capsys.readouterr().err

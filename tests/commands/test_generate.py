@@ -69,6 +69,41 @@ def test_somewhere_to_go_is_needed(capsys):
     assert "say where the images go: --out FOLDER, --contact-sheet FILE" in capsys.readouterr().err
 
 
+def test_a_contact_sheet_inside_the_dataset_is_refused(tmp_path, capsys):
+    out = tmp_path / "new"
+    assert (
+        main(["generate", "pathfinder", "--out", str(out), "--contact-sheet", f"{out}/s.png"]) == 2
+    )
+    assert "s.png lies in " in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_fewer_than_no_images_are_not_drawn_again(tmp_path, capsys):
+    assert main(["generate", "--verify", str(tmp_path), "--regenerate", "-5"]) == 2
+    assert "--regenerate must be 0 or more; got -5" in capsys.readouterr().err
+
+
+def test_a_folder_named_as_markup_is_told_as_it_is(tmp_path, capsys):
+    folder = tmp_path / "a[red]b"
+    main(["generate", "pathfinder", "--length", "3", "--count", "10", "--out", str(folder), *SMALL])
+    capsys.readouterr()
+    assert main(["generate", "--verify", str(folder)]) == 0
+    assert str(folder) in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("change", [lambda s: s.pop("config"), lambda s: s["config"].update(new=1)])
+def test_a_manifest_of_another_version_is_told(tmp_path, change):
+    main(
+        ["generate", "pathfinder", "--length", "3", "--count", "4", "--out", str(tmp_path), *SMALL]
+    )
+    manifest = tmp_path / "manifest.json"
+    content = json.loads(manifest.read_text())
+    change(content["source"])
+    manifest.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="the manifest does not say how its images were drawn"):
+        rebuild(Manifest.read(tmp_path))
+
+
 def test_files_of_another_generator_are_checked_by_their_bytes_alone(tmp_path):
     folder = tmp_path / "files"
     main(["generate", "pathfinder", "--length", "3", "--count", "10", "--out", str(folder), *SMALL])

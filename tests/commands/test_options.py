@@ -18,6 +18,8 @@ def test_changes_are_read_by_the_type_of_their_field():
         ("canvas=big", "canvas must be a whole number; got 'big'"),
         ("contrast=x", "contrast must be a number; got 'x'"),
         ("antialias=yes", "antialias must be true or false; got 'yes'"),
+        ("length=9", "length has a flag of its own: --length 9"),
+        ("name=lra-32", "name has a flag of its own: --preset lra-32"),
     ],
 )
 def test_bad_changes_are_refused(change, message):

@@ -317,6 +317,25 @@ def test_a_lost_image_is_named_with_its_line_and_can_be_left_out(tmp_path, what)
     np.testing.assert_array_equal(archive.batch(range(len(archive))), pixels[:5])
 
 
+def test_names_to_leave_out_must_be_there(tmp_path):
+    make_archive(tmp_path, style="text")
+    with pytest.raises(ValueError, match=r"exclude names 'imgs/sample', which .* does not list"):
+        ArchiveFolder(tmp_path, exclude=["imgs/sample"])
+    with pytest.raises(TypeError, match=r"exclude takes a list of names, such as \['imgs/1'\]"):
+        ArchiveFolder(tmp_path, exclude="imgs/1")
+
+
+def test_two_archives_of_one_name_are_told_apart(tmp_path):
+    one, other = tmp_path / "a" / "data", tmp_path / "b" / "data"
+    for root in (one, other):
+        make_archive(root, style="text")
+    assert ArchiveFolder(one).describe() == ArchiveFolder(other).describe()
+    Image.new("L", (300, 300), 7).save(other / "imgs/1/sample_0.png")
+    assert ArchiveFolder(one).describe() != ArchiveFolder(other).describe()
+    left = ArchiveFolder(one, exclude=["imgs/1/sample_0.png"])
+    assert left.describe() != ArchiveFolder(one).describe()
+
+
 def test_a_missing_folder_of_masks_is_named(tmp_path):
     make_archive(tmp_path, style="U", segmentation=True)
     shutil.rmtree(tmp_path / "seg/1")

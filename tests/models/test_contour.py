@@ -50,6 +50,11 @@ def test_other_images_are_refused():
     message = r"images have shape \(1, 2, 8, 8\); this network takes \(B, 1, H, W\) or \(B, 3, H,"
     with pytest.raises(ValueError, match=message):
         tiny()(torch.zeros(1, 2, 8, 8))
+    with pytest.raises(ValueError, match=r"images have shape \(0, 3, 8, 8\)"):
+        tiny()(torch.zeros(0, 3, 8, 8))
+    for colours in (1, 3):
+        with pytest.raises(TypeError, match=r"images are torch.uint8; .* images.float\(\) / 255"):
+            tiny()(torch.zeros(1, colours, 8, 8, dtype=torch.uint8))
 
 
 def test_a_pixel_of_the_output_lies_where_it_does_in_the_image():

@@ -267,3 +267,9 @@ def test_too_few_places_to_scatter_over_are_refused():
     with pytest.raises(UnsatisfiableError, match=message):
         images(config, 0, [0])
     assert images(ContourConfig(length=9, eccentricity=0.2, scattered=False), 0, [0]).any()
+
+
+def test_a_huge_field_is_refused_in_a_moment():
+    with pytest.raises(UnsatisfiableError, match="length=9 does not fit"):
+        images(ContourConfig(cell=1e9, paddle_length=0.1), 0, [0])
+    assert len(images(ContourConfig(eccentricity=1e200), 0, [0])) == 1

@@ -10,7 +10,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp
 
-from hgru_vision.stimuli import PathfinderConfig, UnsatisfiableError, labels, preset, scenes
+from hgru_vision.stimuli import (
+    PathfinderConfig,
+    UnsatisfiableError,
+    growth,
+    labels,
+    preset,
+    scenes,
+)
 
 
 def corners(centres, angles, length, thickness):
@@ -225,7 +232,12 @@ def test_the_smallest_and_the_largest_canvas(canvas):
         ({"edge_margin": 80.0}, r"edge_margin must be below 74 on this canvas; got 80\.0"),
         ({"markers": 3}, "markers must be 1 or 2; got 3"),
         ({"distractor_length": 0}, "distractor_length must be 1 or more; got 0"),
-        ({"distractor_paddles": -2}, "distractor_paddles must be 0 or more; got -2"),
+        (
+            {"distractor_paddles": -2},
+            "distractor_paddles must be from 0 to 131060, 32,767 paths in all; got -2",
+        ),
+        ({"marker_radius": 1e300}, r"marker_radius must be below 75 on this canvas; got 1e\+300"),
+        ({"length": 10**8}, "length must be at most 22500, this canvas's pixels; got 100000000"),
         ({"contrast": 1.5}, r"contrast must be from 1/255 to 1; got 1\.5"),
         (
             {"length": 1, "ghost": True},
@@ -272,3 +284,24 @@ def test_even_hopeless_configurations_end(ghost):
     config = PathfinderConfig(length=500, ghost=ghost, continuity=50.0)
     with pytest.raises(UnsatisfiableError, match="length=500 does not fit"):
         scenes(config, 0, [0])
+
+
+def test_a_hard_image_takes_many_attempts_and_the_others_stay(monkeypatch):
+    """Where two long paths rarely fit, an image may need more attempts than most."""
+    config = preset("matched", length=14)
+    usual = scenes(config, 3, np.arange(12)).centres
+    monkeypatch.setattr(growth, "USUAL_ATTEMPTS", 8)  # some of the twelve need more
+    seen = []
+    attempt = PathfinderConfig._try
+    monkeypatch.setattr(
+        PathfinderConfig, "_try", lambda *given: seen.append(given[-1]) or attempt(*given)
+    )
+    assert np.array_equal(scenes(config, 3, np.arange(12)).centres, usual)
+    assert growth.MOST_ATTEMPTS in seen
+
+
+def test_what_is_advised_can_be_drawn():
+    with pytest.raises(UnsatisfiableError) as error:
+        scenes(preset("matched", length=60), 0, np.arange(4))
+    (length,) = re.findall(r"length=(\d+) or", str(error.value))
+    scenes(preset("matched", length=int(length)), 1, np.arange(64))

@@ -1,6 +1,7 @@
 """The released generator's statistics, against those of images drawn by the authors' program."""
 
 import json
+import math
 import re
 from dataclasses import replace
 
@@ -142,9 +143,13 @@ def test_a_path_of_one_paddle():
         ({"supersampling": 0}, "supersampling must be 1 or more; got 0"),
         ({"distractors": -1}, "distractors must be 0 or more; got -1"),
         ({"markers": 0}, "markers must be 1 or 2; got 0"),
-        ({"contrast": 0.0}, r"contrast must be above 0 and at most 1; got 0\.0"),
+        ({"contrast": 0.0}, r"contrast must be from 1/255 to 1; got 0\.0"),
+        ({"contrast": 0.001}, r"contrast must be from 1/255 to 1; got 0\.001"),
         ({"continuity": -1.0}, r"continuity must be greater than 0; got -1\.0"),
-        ({"marker_radius": 0.0}, r"marker_radius must be greater than 0; got 0\.0"),
+        ({"marker_radius": 0.0}, r"marker_radius must be greater than 0 and below 150 on this"),
+        ({"marker_radius": 1e6}, r"marker_radius must be greater than 0 and below 150 on this"),
+        ({"thickness": math.inf}, r"thickness must be greater than 0 and below 150 on this canvas"),
+        ({"supersampling": 200}, r"supersampling must be at most 16; got 200"),
         ({"thickness": 1.3}, r"thickness must be a multiple of 1 / supersampling; got 1\.3"),
         ({"margins": ()}, r"margins must be one or more whole numbers, 1 or more; got \(\)"),
         ({"margins": (0,)}, r"margins must be one or more whole numbers, 1 or more; got \(0,\)"),

@@ -22,7 +22,14 @@ from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from hgru_vision.stimuli._types import Array
 
-__all__ = ["RADIUS", "Neighbourhood", "match", "match_places", "match_reference"]
+__all__ = [
+    "RADIUS",
+    "Neighbourhood",
+    "check_radius",
+    "match",
+    "match_places",
+    "match_reference",
+]
 
 RADIUS = 0.0075  # of the picture's diagonal, the benchmark's own
 ALONE = 100  # radii that a pixel without a partner costs, the benchmark's own
@@ -31,6 +38,12 @@ UNIT = 100  # steps a pixel: whole costs make sums exact, and are the benchmark'
 FAR = np.int64(1) << 40  # beyond every path
 PLACE_BITS = 24  # a heap's entry is a cost and below it the number of a column
 PLACE_MASK = (1 << PLACE_BITS) - 1
+
+
+def check_radius(radius: float) -> None:
+    """Refuse a radius that is no share of a picture's diagonal."""
+    if not 0 < radius < 1:
+        raise ValueError(f"radius must be between 0 and 1, a share of the diagonal; got {radius}")
 
 
 class Neighbourhood(NamedTuple):
@@ -48,10 +61,7 @@ class Neighbourhood(NamedTuple):
     @classmethod
     def of(cls, shape: tuple[int, int], radius: float = RADIUS) -> "Neighbourhood":
         """Make it for pictures of (H, W) and a radius as a share of their diagonal."""
-        if not 0 < radius < 1:
-            raise ValueError(
-                f"radius must be between 0 and 1, a share of the diagonal; got {radius}"
-            )
+        check_radius(radius)
         height, width = shape
         reach = radius * float(np.hypot(height, width))
         border = max(1, int(reach))

@@ -17,7 +17,13 @@ from hgru_vision.data.readers import ImageDataset
 from hgru_vision.figures.audit import audit_figure
 from hgru_vision.figures.psychophysics_audit import contour_audit_figure
 from hgru_vision.figures.style import check_picture, save_figure
-from hgru_vision.stimuli.audit import AuditReport, Stratification, audit, stratify
+from hgru_vision.stimuli.audit import (
+    AuditReport,
+    Stratification,
+    audit,
+    check_confidence,
+    stratify,
+)
 from hgru_vision.stimuli.contour_audit import LINKING, audit_contours
 from hgru_vision.stimuli.contours import ContourConfig
 from hgru_vision.stimuli.scenes import cues
@@ -67,7 +73,7 @@ def pathfinder(
     set
         Other fields of the configuration, such as --set canvas=300 contrast=0.8
     """
-    model = _prepare(network, figure, json)
+    model = _prepare(network, confidence, figure, json)
     data = Pathfinder(count=count, seed=seed, split="test", config=configure(preset, length, set))
     read = cues(data.config, seed, data.numbers(np.arange(count)))
     report = audit(read, seed=seed)
@@ -114,7 +120,7 @@ def contours(
     json
         Write the numbers to this file.
     """
-    model = _prepare(network, figure, json)
+    model = _prepare(network, confidence, figure, json)
     data = SyntheticContours(count=count, seed=seed, split="test", config=config)
     report = audit_contours(config, seed, count, first=SPLIT_START["test"])
     console = Console()
@@ -127,8 +133,11 @@ def contours(
     _write(report, json)
 
 
-def _prepare(network: str | None, figure: Path | None, json: Path | None) -> nn.Module | None:
-    """Refuse files that cannot be written before any work; open the network, if there is."""
+def _prepare(
+    network: str | None, confidence: float, figure: Path | None, json: Path | None
+) -> nn.Module | None:
+    """Refuse what cannot be done before any work; open the network, if there is."""
+    check_confidence(confidence)
     if figure is not None:
         check_picture(figure)
     if json is not None:

@@ -8,9 +8,9 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from hgru_vision.analysis.boundaries import THRESHOLDS, score_boundaries
+from hgru_vision.analysis.boundaries import THRESHOLDS, score_boundaries, spread_thresholds
 from hgru_vision.analysis.boundary_score import BoundaryScore, OperatingPoint
-from hgru_vision.analysis.matching import RADIUS
+from hgru_vision.analysis.matching import RADIUS, check_radius
 from hgru_vision.analysis.nonmaxima import suppress_nonmaxima
 from hgru_vision.analysis.predict_boundaries import write_predictions
 from hgru_vision.analysis.prediction_folder import PredictionFolder
@@ -78,6 +78,8 @@ def eval_boundaries(
         check_picture(figure)  # before minutes of work
     if json is not None:
         check_output(json)
+    spread_thresholds(thresholds)
+    check_radius(radius)
     data = BSDS500(root, split, allow_partial=allow_partial)
     if run is not None:
         place = pick_device(device)

@@ -9,6 +9,7 @@ from rich.console import Console
 from hgru_vision.analysis.conditions import AXES, Axis, Condition, conditions
 from hgru_vision.analysis.generalisation import CONFIDENCE, Row, measure
 from hgru_vision.commands.networks import open_network
+from hgru_vision.stimuli.scenes import check_seed
 from hgru_vision.training.environment import pick_device
 
 FOLDER = Path("results") / "generalisation"
@@ -50,6 +51,10 @@ def generalise(
     """
     if count < 1:
         raise ValueError(f"--count must be 1 or more; got {count}")
+    if seed is not None:
+        check_seed(seed)
+    if not axes:
+        raise ValueError(f"--axes names nothing to change; give some of {' '.join(AXES)}")
     opened = open_network(network)
     if opened.config is None:
         raise ValueError(

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
-from rich.console import Console
 
 from hgru_vision.commands.options import configure
 from hgru_vision.data.contours import SyntheticContours
@@ -134,6 +133,13 @@ def contours(
 def _check_somewhere(out: Path | None, contact_sheet: Path | None) -> None:
     if out is None and contact_sheet is None:
         raise ValueError("say where the images go: --out FOLDER, --contact-sheet FILE, or both")
+    if out is None or contact_sheet is None:
+        return
+    if out.resolve() in contact_sheet.resolve().parents:
+        raise ValueError(
+            f"--contact-sheet {contact_sheet} lies in {out}, which is for the dataset alone; give "
+            "it another place"
+        )
 
 
 def _write(
@@ -159,8 +165,10 @@ def verify(folder: Annotated[Path, tyro.conf.Positional], regenerate: int = 100)
     regenerate
         Number of random images to draw again and compare.
     """
+    if regenerate < 0:
+        raise ValueError(f"--regenerate must be 0 or more; got {regenerate}")
     source = rebuild(Manifest.read(folder)) if regenerate else None
-    Console().print(str(verify_files(folder, source=source, regenerate=regenerate)))
+    print(verify_files(folder, source=source, regenerate=regenerate))
 
 
 def rebuild(manifest: Manifest) -> Pathfinder | SyntheticContours:
@@ -178,14 +186,20 @@ def rebuild(manifest: Manifest) -> Pathfinder | SyntheticContours:
             f"(generator: {generator!r}); use --regenerate 0 to check their bytes alone"
         )
     dataset, configuration = kinds[generator]
-    fields: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in description["config"].items()
-    }
-    return dataset(
-        count=manifest.count,
-        seed=description["seed"],
-        split=description["split"],
-        target=description["target"],
-        config=configuration(**fields),
-    )
+    try:
+        fields: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in description["config"].items()
+        }
+        return dataset(
+            count=manifest.count,
+            seed=description["seed"],
+            split=description["split"],
+            target=description["target"],
+            config=configuration(**fields),
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f"the manifest does not say how its images were drawn ({error}); use --regenerate 0 to "
+            "check their bytes alone"
+        ) from None

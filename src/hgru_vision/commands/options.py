@@ -5,6 +5,8 @@ from typing import Any
 
 from hgru_vision.stimuli.presets import PRESETS, Config, preset
 
+OWN_FLAGS = {"length": "--length", "name": "--preset"}
+
 
 def configure(name: str, length: int | None, changes: tuple[str, ...]) -> Config:
     """Make a configuration from a preset and changes given as ``field=value``."""
@@ -27,6 +29,8 @@ def parse_changes(name: str, changes: tuple[str, ...]) -> dict[str, Any]:
         key, equals, text = change.partition("=")
         if not equals:
             raise ValueError(f"--set takes field=value, such as canvas=300; got {change!r}")
+        if key in OWN_FLAGS:
+            raise ValueError(f"{key} has a flag of its own: {OWN_FLAGS[key]} {text}")
         parsed[key] = _parse(key, text, types.get(key))
     return parsed
 

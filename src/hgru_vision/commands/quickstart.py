@@ -36,10 +36,11 @@ def quickstart(out: Path = Path("quickstart"), images: int = 36_000, seed: int =
     seed
         Of the network.
     """
-    config = quick(images=images, seed=seed)
-    least = config.batch * config.evaluate_every
+    usual = quick(seed=seed)
+    least = usual.batch * usual.evaluate_every
     if images < least:
         raise ValueError(f"--images must be {least} or more; got {images}")
+    config = quick(images=images, seed=seed)
     console = Console()
     task = final_data(config)
     assert isinstance(task, Pathfinder)

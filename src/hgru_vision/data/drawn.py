@@ -58,12 +58,12 @@ class DrawnDataset(ImageDataset):
         if count is None:
             train = round(linsley2018.TRAIN_FRACTION * linsley2018.IMAGES)
             count = train if split == "train" else linsley2018.IMAGES - train
-        if isinstance(count, bool) or not isinstance(count, int):
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
             raise TypeError(f"count must be a whole number; got {count!r}")
         if not 1 <= count <= SPLIT_SIZE:
             raise ValueError(f"count must be from 1 to 2**40; got {count}")
         self.config = config
-        self.count = count
+        self.count = int(count)
         self.seed = check_seed(seed)
         self.split: Split = split
         self.target: Target = target

@@ -4,6 +4,7 @@ Both are map-style torch datasets and, with `batch`, `labels`, `segmentations` a
 sources that `store.write` takes in turn.
 """
 
+import hashlib
 import os
 import threading
 from abc import ABC, abstractmethod
@@ -261,10 +262,13 @@ class ArchiveFolder(ImageDataset):
     def __init__(
         self, root: str | os.PathLike[str], *, reduce: int = 1, exclude: Collection[str] = ()
     ) -> None:
+        if isinstance(exclude, str):
+            raise TypeError(f"exclude takes a list of names, such as [{exclude!r}]")
         self.root = Path(root)
         self.reduce = reduce
         rows = _read_archive(self.root, frozenset(exclude))
         # Arrays rather than lists of objects, which forked workers would copy page by page.
+        self._digest = _digest_of(self.root, rows)
         self._images = np.array([row.image for row in rows])
         self._labels = np.array([row.label for row in rows], np.int64)
         masks = [row.mask for row in rows if row.mask is not None]
@@ -292,7 +296,7 @@ class ArchiveFolder(ImageDataset):
         """Return a description as of a source; seed and generator version are unknown."""
         return {
             "stimulus": "archive",
-            "config": {"root": self.root.name, "reduce": self.reduce},
+            "config": {"root": self.root.name, "reduce": self.reduce, "digest": self._digest},
             "seed": None,
             "split": None,
             "target": "segmentation" if len(self._masks) else "label",
@@ -348,10 +352,12 @@ def _read_archive(root: Path, exclude: frozenset[str]) -> list[Row]:
     # The authors' tools add combined.npy, which repeats the numbered files.
     files = sorted((p for p in folder.glob("*.npy") if p.stem.isdigit()), key=lambda p: int(p.stem))
     rows = []
+    left_out = set()
     sizes: dict[str, dict[str, int]] = {}
     for path in files:
         for row in read_metadata(path):
             if row.image in exclude:
+                left_out.add(row.image)
                 continue
             for name in filter(None, (row.image, row.mask)):
                 parent, _, base = name.rpartition("/")
@@ -366,7 +372,21 @@ def _read_archive(root: Path, exclude: frozenset[str]) -> list[Row]:
             rows.append(row)
     if not rows:
         raise ValueError(f"{folder} lists no image; it should hold 0.npy, 1.npy and so on")
+    if unknown := sorted(exclude - left_out):
+        raise ValueError(
+            f"exclude names {unknown[0]!r}, which {folder} does not list; its first image is "
+            f"{rows[0].image!r}"
+        )
     return rows
+
+
+def _digest_of(root: Path, rows: list[Row]) -> str:
+    """Give a check sum over what an archive holds: names, labels and the sizes of images."""
+    digest = hashlib.sha256()
+    for row in rows:
+        size = (root / row.image).stat().st_size
+        digest.update(f"{row.image} {row.mask} {row.label} {size}\n".encode())
+    return digest.hexdigest()[:16]
 
 
 def _file_sizes(folder: Path) -> dict[str, int]:

@@ -24,7 +24,14 @@ from hgru_vision.models.catalogue.contour import (
     feedforward_channels,
 )
 from hgru_vision.models.registry import Head
-from hgru_vision.models.stages import LargeConv2d, Readout, enlarged, pixel_readout, xavier
+from hgru_vision.models.stages import (
+    LargeConv2d,
+    Readout,
+    check_images,
+    enlarged,
+    pixel_readout,
+    xavier,
+)
 from hgru_vision.papers.linsley2018 import KERNEL_SIZE, TIMESTEPS
 
 __all__ = [
@@ -146,7 +153,9 @@ class ContourNetwork(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Give logits for images or pixels."""
-        if images.ndim != 4 or images.shape[1] not in (1, COLOURS) or images.numel() == 0:
+        if images.ndim == 4 and images.shape[1] in (1, COLOURS):
+            check_images(images, channels=images.shape[1])
+        else:
             raise ValueError(
                 f"images have shape {tuple(images.shape)}; this network takes (B, 1, H, W) or "
                 f"(B, {COLOURS}, H, W), none of them 0"

@@ -242,6 +242,12 @@ class Stratification:
         return table
 
 
+def check_confidence(confidence: float) -> None:
+    """Refuse what is no probability from which a probe counts as confident."""
+    if not 0.5 < confidence < 1:
+        raise ValueError(f"confidence must be above 0.5 and below 1, such as 0.9, got {confidence}")
+
+
 def stratify(
     report: AuditReport, correct: npt.NDArray[np.bool_], confidence: float = 0.9
 ) -> Stratification:
@@ -276,8 +282,7 @@ def stratify(
             f"correct must be bool of shape {report.label.shape}, one for each image of the audit, "
             f"got {correct.dtype} of shape {correct.shape}"
         )
-    if not 0.5 < confidence < 1:
-        raise ValueError(f"confidence must be above 0.5 and below 1, such as 0.9, got {confidence}")
+    check_confidence(confidence)
     confident = np.maximum(report.probability, 1 - report.probability) >= confidence
     agrees = (report.probability > 0.5) == report.label
     return Stratification(

@@ -338,7 +338,7 @@ def _places(config: ContourConfig) -> Array:
     row, column = np.mgrid[0:n, -n : 2 * n]
     y = row + half + 0.5 - n / 2  # middle of the contour from that of the image, in cells
     x = column + half + 0.5 - n / 2 + config.shear * y
-    near = x**2 + y**2 <= (config.eccentricity / config.cell) ** 2 + 1e-9
+    near = np.hypot(x, y) <= config.eccentricity / config.cell + 1e-9
     cosine, sine, _ = _directions(config)[0]
     along, across = config.paddle_length / config.cell / 2, config.thickness / config.cell / 2
     wide = np.abs(x) + half * (1 + config.shear) + along * cosine + across * sine
@@ -359,7 +359,8 @@ def _places_or_refuse(config: ContourConfig) -> Array:
         return found
     needed = f" (scattered=True needs more than {config.length})" if config.scattered else ""
     trials = [("length", length) for length in range(config.length - 1, 1, -1)]
-    trials += [("eccentricity", degrees) for degrees in range(1, math.ceil(config.field / 2) + 1)]
+    widest = math.ceil(config.field / 2)
+    trials += [("eccentricity", e) for e in range(1, widest + 1, max(1, widest // 10))]
     trials += [("scattered", False)]
     raise UnsatisfiableError(
         f"length={config.length} does not fit: a contour of {config.extent:.3g} degrees has "

@@ -22,7 +22,9 @@ NOTHING = -1
 
 # Bounds of the random search: a configuration that cannot be met ends in an error, not in a loop.
 PADDLE_DRAWS = 8  # draws of a paddle before its path is given up
-TARGET_ATTEMPTS = 4_000  # pairs of target paths
+# Pairs of target paths. What is advised should take few; a single image may take many more than
+# others of its configuration, but whether any can be met is known sooner.
+ADVICE_ATTEMPTS, USUAL_ATTEMPTS, MOST_ATTEMPTS = 500, 4_000, 400_000
 DISTRACTOR_ATTEMPTS = 4_000  # seeds of distractors, in a row, of which none grew to the end
 SCENE_ATTEMPTS = 20  # scenes whose distractors did not fit
 
@@ -334,13 +336,16 @@ def _grow_distractors(layout: Layout, work: Workspace, stream: Array, scene: Arr
 
 @njit(cache=True)
 def grow_scene(
-    layout: Layout, work: Workspace, stream: Array, ghost: bool, scene: Array
+    layout: Layout, work: Workspace, stream: Array, ghost: bool, attempts: int, scene: Array
 ) -> tuple[int, int]:
-    """Grow a whole scene; return its status and the greatest number of paddles that fitted."""
+    """Grow a whole scene; return its status and the greatest number of paddles that fitted.
+
+    A larger number of attempts changes no scene that a smaller one grows.
+    """
     most = 0
     for _ in range(SCENE_ATTEMPTS):
         grown = False
-        for _ in range(TARGET_ATTEMPTS):
+        for _ in range(attempts):
             work.heads[:] = NOTHING
             if ghost:
                 grown = _grow_ghost(layout, work, stream, scene)

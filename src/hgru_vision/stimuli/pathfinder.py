@@ -22,6 +22,7 @@ from hgru_vision.stimuli.raster import draw_bar, draw_disc
 from hgru_vision.stimuli.scenes import ALL_PATHS, Scenes, UnsatisfiableError, advise
 
 CANVAS_RANGE = (32, 1024)
+MOST_PATHS = 2**15 - 1  # their numbers are int16
 _ONE = np.uint64(1)
 
 
@@ -94,16 +95,22 @@ class PathfinderConfig:
         low, high = CANVAS_RANGE
         self._require("length", self.length >= 1, "1 or more")
         self._require("canvas", low <= self.canvas <= high, f"from {low} to {high} pixels")
+        pixels = self.canvas**2
+        self._require("length", self.length <= pixels, f"at most {pixels}, this canvas's pixels")
         for name in ("paddle_length", "thickness", "margin", "continuity", "marker_radius"):
             self._require(name, 0 < getattr(self, name) < math.inf, "greater than 0")
         for name in ("clearance", "seed_radius", "edge_margin"):
             self._require(name, 0 <= getattr(self, name) < math.inf, "0 or more")
+        half = self.canvas / 2
+        self._require("marker_radius", self.marker_radius < half, f"below {half:g} on this canvas")
         for name in ("margin", "clearance", "seed_radius", "edge_margin", "paddle_length"):
             room = self.canvas / 2 - self.thickness
             self._require(name, getattr(self, name) < room, f"below {room:g} on this canvas")
         self._require("markers", self.markers in (1, 2), "1 or 2")
         self._require("distractor_length", self.distractor_length >= 1, "1 or more")
-        self._require("distractor_paddles", self.distractor_paddles >= 0, "0 or more")
+        most = (MOST_PATHS - 2) * self.distractor_length
+        good = 0 <= self.distractor_paddles <= most
+        self._require("distractor_paddles", good, f"from 0 to {most}, {MOST_PATHS:,} paths in all")
         self._require("contrast", 1 / 255 <= self.contrast <= 1, "from 1/255 to 1")
         if not self.antialias:  # a smaller one may lie between the centres of pixels
             for name, least in (("thickness", 1), ("paddle_length", 1.5)):
@@ -149,19 +156,23 @@ class PathfinderConfig:
 
     def grow(self, seed: int, indices: Indices, labels: Indices) -> Scenes:
         """Grow the scenes of some images; see `scenes`."""
-        scenes, status, most = self._try(seed, indices, labels)
+        scenes, status, most = self._try(seed, indices, labels, growth.USUAL_ATTEMPTS)
+        if status == growth.TARGETS_DO_NOT_FIT and self._can_be_met():
+            scenes, status, most = self._try(seed, indices, labels, growth.MOST_ATTEMPTS)
         if status != FITS:
             self._refuse(status, most)
         return scenes
 
-    def _try(self, seed: int, indices: Indices, labels: Indices) -> tuple[Scenes, int, int]:
+    def _try(
+        self, seed: int, indices: Indices, labels: Indices, attempts: int
+    ) -> tuple[Scenes, int, int]:
         layout = self._layout()
         count = indices.size
         paddles = np.empty((count, layout.paddles, growth.PADDLE_SIZE))
         markers, directions = np.empty((count, 2, 2)), np.empty((count, 2))
         marked = np.empty((count, 2), np.int16)
         status, most = _grow_many(
-            layout, growth.workspace(layout), seed, indices, labels, self.ghost,
+            layout, growth.workspace(layout), seed, indices, labels, self.ghost, attempts,
             paddles, markers, directions, marked,
         )  # fmt: skip
         scenes = Scenes(
@@ -223,7 +234,15 @@ class PathfinderConfig:
         return 2 * (math.acos(m / math.hypot(2 * m, d)) - math.atan2(d, 2 * m))
 
     def _fits(self) -> bool:
-        return self._try(0, np.arange(16), np.zeros(16, np.int64))[1] == FITS
+        """Whether all images would be grown without effort, judged by a few."""
+        few = np.arange(16), np.zeros(16, np.int64)
+        return self._try(0, *few, growth.ADVICE_ATTEMPTS)[1] == FITS
+
+    def _can_be_met(self) -> bool:
+        """Whether one of a few images can be grown."""
+        label = np.zeros(1, np.int64)
+        tried = (self._try(0, np.array([i]), label, growth.USUAL_ATTEMPTS) for i in range(16))
+        return any(status == FITS for _, status, _ in tried)
 
     def _refuse(self, status: int, most: int) -> NoReturn:
         """Say what does not fit, and which values would."""
@@ -269,6 +288,7 @@ def _grow_many(
     indices: Array,
     labels: Array,
     ghost: bool,
+    attempts: int,
     scenes: Array,
     markers: Array,
     directions: Array,
@@ -279,7 +299,7 @@ def _grow_many(
     for row in range(indices.size):
         open_stream(stream, seed, indices[row], SCENE)
         scene = scenes[row]
-        status, most = grow_scene(layout, work, stream, ghost, scene)
+        status, most = grow_scene(layout, work, stream, ghost, attempts, scene)
         if status != FITS:
             return status, most
         # One marker at the origin of a path, the other at the end of the same or of the other one.

@@ -4,6 +4,8 @@ from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any
 
+import numpy as np
+
 from hgru_vision.papers import linsley2018
 from hgru_vision.stimuli.pathfinder import PathfinderConfig
 from hgru_vision.stimuli.released import ReleasedConfig
@@ -108,9 +110,9 @@ def preset(name: str, length: int | None = None, **changes: Any) -> Config:
         raise ValueError(f"no preset {name!r}{hint}")
     chosen = PRESETS[name]
     length = chosen.config.length if length is None else length
-    if isinstance(length, bool) or not isinstance(length, int) or length < 1:
+    if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or length < 1:
         raise ValueError(f"length must be a whole number, 1 or more; got {length!r}")
-    config = chosen.at_length(length)
+    config = chosen.at_length(int(length))
     names = [field.name for field in fields(config)]
     for key in changes:
         if key not in names:

@@ -92,9 +92,13 @@ class ReleasedConfig:
         self._require("length", self.length <= pixels, f"at most {pixels}, this canvas's pixels")
         self._require("distractors", self.distractors >= 0, "0 or more")
         self._require("markers", self.markers in (1, 2), "1 or 2")
-        self._require("contrast", 0 < self.contrast <= 1, "above 0 and at most 1")
+        self._require("contrast", 1 / 255 <= self.contrast <= 1, "from 1/255 to 1")
         self._require("continuity", 0 < self.continuity < math.inf, "greater than 0")
-        self._require("marker_radius", 0 < self.marker_radius < math.inf, "greater than 0")
+        half = self.canvas / 2
+        for name in ("marker_radius", "thickness"):
+            good = 0 < getattr(self, name) < half
+            self._require(name, good, f"greater than 0 and below {half:g} on this canvas")
+        self._require("supersampling", self.supersampling <= 16, "at most 16")
         fine = self.thickness * self.supersampling
         self._require(
             "thickness", fine >= 1 and fine == round(fine), "a multiple of 1 / supersampling"
