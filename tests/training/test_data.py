@@ -92,7 +92,7 @@ def folder(tiny, tmp_path):
 
 def test_files_hold_out_their_last_items(tiny, folder):
     path, stream = folder
-    config = tiny(stages=(one(Source(path=str(path)), 96),))  # 32 + 40 are held out
+    config = tiny(stages=(one(Source(path=str(path), length=3), 96),))  # 32 + 40 are held out
     train, held, final = training_data(config, 0), evaluation_data(config, 0), final_data(config)
     assert np.array_equal(held.batch(range(32)), stream.batch(range(48, 80)))
     assert np.array_equal(final.batch(range(40)), stream.batch(range(80, 120)))
@@ -104,14 +104,20 @@ def test_files_hold_out_their_last_items(tiny, folder):
     assert len(final) == 40
 
 
+def test_files_of_another_length_are_refused(tiny, folder):
+    config = tiny(stages=(one(Source(path=str(folder[0])), 96),))
+    with pytest.raises(ValueError, match="holds paths of 3 paddles, and length is 14; give length"):
+        training_data(config, 0)
+
+
 def test_too_few_files_are_refused(tiny, folder):
-    config = tiny(stages=(one(Source(path=str(folder[0])), 96),), test_images=100)
+    config = tiny(stages=(one(Source(path=str(folder[0]), length=3), 96),), test_images=100)
     with pytest.raises(ValueError, match=r"holds 120 images; 132 are held out .* batch of 8"):
         training_data(config, 0)
 
 
 def test_files_whose_held_out_items_are_trained_on_are_refused(tiny, folder):
-    files = Source(path=str(folder[0]))
+    files = Source(path=str(folder[0]), length=3)
     config = tiny(stages=(one(SMALL, 800), one(files, 96)))
     with pytest.raises(ValueError) as error:
         check_data(config)
@@ -131,7 +137,7 @@ def test_files_of_what_others_hold_out_are_refused(tiny, tmp_path, split, stage)
     write(held, tmp_path, shard_size=50)
     other = replace(SMALL, length=4)
     stages = [one(SMALL, 48), one(SMALL, 48)] if split == "test" else [one(SMALL, 48)]
-    stages.insert(stage, one(Source(path=str(tmp_path)), 96))
+    stages.insert(stage, one(Source(path=str(tmp_path), length=3), 96))
     stages.append(one(other if split == "validation" else SMALL, 48))
     with pytest.raises(ValueError, match=rf"of paper-3, split {split}, are held out, and stages"):
         check_data(tiny(stages=tuple(stages)))
@@ -139,14 +145,14 @@ def test_files_of_what_others_hold_out_are_refused(tiny, tmp_path, split, stage)
 
 
 def test_files_with_masks_are_trained_on_by_label(tiny, folder):
-    config = tiny(stages=(one(Source(path=str(folder[0])), 96),))
+    config = tiny(stages=(one(Source(path=str(folder[0]), length=3), 96),))
     final = final_data(config)
     final.stored.describe = lambda: {"target": "segmentation"}
     assert final.describe()["target"] == "label"
 
 
 def test_files_without_masks_are_refused_for_segmentation(tiny, folder):
-    config = tiny(stages=(one(Source(path=str(folder[0])), 96),), target="segmentation")
+    config = tiny(stages=(one(Source(path=str(folder[0]), length=3), 96),), target="segmentation")
     with pytest.raises(ValueError, match="holds labels and the run's target is segmentation"):
         training_data(config, 0)
 

@@ -72,7 +72,7 @@ def test_files_are_trained_on_like_streams(tiny, tmp_path, quiet):
     streamed = training_data(tiny(), 0).sources[0]
     streamed.count = 200
     write(streamed, tmp_path / "files", shard_size=50)
-    source = Source(path=str(tmp_path / "files"))
+    source = Source(path=str(tmp_path / "files"), length=3)
     result = quiet(tiny(stages=(Stage(sources=(source,), images=160),)), tmp_path / "run")
     assert result.images == 160
     assert result.shortcut is None

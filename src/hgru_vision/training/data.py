@@ -267,7 +267,7 @@ def _open(config: RunConfig, source: Source, split: Split) -> ImageDataset:
     if source.dataset == "bsds500":
         return _open_natural(config, source, split)
     if source.path is not None:
-        return _open_files(config, source.path, split)
+        return _open_files(config, source.path, source.length, split)
     counts = {"validation": config.evaluation_images, "test": config.test_images}
     common: dict[str, Any] = {
         "count": counts.get(split, SPLIT_SIZE),
@@ -301,8 +301,13 @@ def _open_natural(config: RunConfig, source: Source, split: Split) -> BoundaryCr
     return crops
 
 
-def _open_files(config: RunConfig, path: str, split: Split) -> Files:
+def _open_files(config: RunConfig, path: str, length: int, split: Split) -> Files:
     stored = open_dataset(path)
+    holds = stored.describe()["config"].get("length", length)
+    if holds != length:
+        raise ValueError(
+            f"{path} holds paths of {holds} paddles, and length is {length}; give length={holds}"
+        )
     if config.target == "segmentation" and stored.describe()["target"] != "segmentation":
         raise ValueError(
             f"{path} holds labels and the run's target is segmentation; write it anew with "
