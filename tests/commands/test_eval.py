@@ -130,7 +130,8 @@ def test_a_segmentation_has_pixels_and_overlap(tmp_path, capsys, run_folder):
 def test_a_run_on_files_is_judged_on_what_was_held_out(tmp_path, capsys, run_folder):
     data = Pathfinder(SMALL.length, count=1080, **SMALL.changes)
     write(data, tmp_path / "files", format="npy")
-    stage = Stage(sources=(Source(path=str(tmp_path / "files")),), images=64)
+    files = Source(path=str(tmp_path / "files"), length=SMALL.length)
+    stage = Stage(sources=(files,), images=64)
     run_folder(tmp_path / "run", stages=(stage,))
     assert main(["eval", str(tmp_path / "run")]) == 0
     assert "right on 20 images of" in capsys.readouterr().out

@@ -17,6 +17,14 @@ from hgru_vision.training.config import Stage
 from hgru_vision.training.session import Session
 
 
+@pytest.fixture(autouse=True)
+def _interruptible():
+    """Let Ctrl-C interrupt; a suite that runs in the background was started to ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_stopped_after_every_batch_it_ends_the_same(whole, tiny, tmp_path, quiet, assert_same):
     sessions = 0
     while quiet(tiny(), tmp_path, resume=True, budget=0) is None:
