@@ -38,13 +38,14 @@ session.conclude = conclude
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.loop import train
 config = RunConfig.from_json(json.loads(Path(sys.argv[1]).read_text()))
-result = train(config, Path(sys.argv[2]), progress=False, device="cpu")
-assert result.outcome == "finished"
+budget = float(sys.argv[3]) if sys.argv[3:] else None
+result = train(config, Path(sys.argv[2]), resume=True, budget=budget, progress=False, device="cpu")
+assert result is None if sys.argv[3:] else result.outcome == "finished"
 """
 
 
-def torchrun(config, folder: Path) -> None:
-    folder.mkdir()
+def torchrun(config, folder: Path, *budget: str) -> None:
+    folder.mkdir(exist_ok=True)
     plan, script = folder.with_suffix(".json"), folder.with_suffix(".py")
     plan.write_text(json.dumps(config.to_json()))
     script.write_text(CHILD)
@@ -52,7 +53,7 @@ def torchrun(config, folder: Path) -> None:
     alone = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     subprocess.run(
-        [*command, *alone, str(script), str(plan), str(folder)],
+        [*command, *alone, str(script), str(plan), str(folder), *budget],
         env=environment, check=True, timeout=300,
     )  # fmt: skip
 
@@ -80,6 +81,23 @@ def test_two_processes_train_as_one(tiny, tmp_path, model, masks):
         [point.loss for point in one.curve], abs=1e-5
     )
     assert [point["accuracy"] for point in curve] == [point.accuracy for point in one.curve]
+
+
+@pytest.mark.slow
+def test_two_processes_that_were_stopped_end_the_same(tiny, tmp_path):
+    """Stopped between two evaluations, they keep the losses of both."""
+    (stage,) = tiny().stages
+    config = tiny(stages=(replace(stage, images=192),), evaluate_every=20)
+    torchrun(config, tmp_path / "whole")
+    torchrun(config, tmp_path / "stopped", "0")
+    torchrun(config, tmp_path / "stopped")
+    (whole,), (stopped,) = (
+        [json.loads(line) for line in (tmp_path / name / "curve.jsonl").read_text().splitlines()]
+        for name in ("whole", "stopped")
+    )
+    assert stopped["loss"] == pytest.approx(whole["loss"], abs=1e-7)
+    first, second = (torch.load(tmp_path / name / "rank0.pt") for name in ("whole", "stopped"))
+    assert all(torch.equal(first[key], second[key]) for key in first)
 
 
 @pytest.fixture
