@@ -110,3 +110,9 @@ def test_bad_arguments_are_refused(arguments, error, message):
 def test_an_index_out_of_range_is_refused():
     with pytest.raises(IndexError, match="index 10 is out of range: 10 items"):
         Pathfinder(length=6, count=10)[10]
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers():
+    data = Pathfinder(np.int64(6), count=np.int64(4))
+    assert (data.config.length, len(data)) == (6, 4)
+    assert type(data.count) is int

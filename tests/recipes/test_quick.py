@@ -9,3 +9,8 @@ from hgru_vision.training.loop import train
 def test_it_passes_90_percent_from_scratch(tmp_path, seed):
     result = train(quick(seed=seed), tmp_path, progress=False, device="cpu")
     assert result.accuracy > 0.9
+
+
+def test_too_few_images_are_told_as_such():
+    with pytest.raises(ValueError, match="images must be a batch, 32, or more; got 1"):
+        quick(images=1)

@@ -66,3 +66,14 @@ def test_masks_are_taught_to_the_maps_before_labels(tiny, tmp_path, quiet, asser
             assert not state["network"]["readout.decide.weight"].any()
     assert seen == {0, 1}
     assert_same(tmp_path / "whole", stopped)
+
+
+def test_the_commit_is_read_before_the_first_batch(tiny, tmp_path, monkeypatch, quiet):
+    from hgru_vision.training import session
+
+    seen = []
+    monkeypatch.setattr(session, "commit", lambda: seen.append("commit"))
+    keep = session.Session.keep
+    monkeypatch.setattr(session.Session, "keep", lambda *a: seen.append("batch") or keep(*a))
+    quiet(tiny(), tmp_path)
+    assert seen == ["commit", *["batch"] * 12]
