@@ -121,6 +121,9 @@ def test_conditions_may_have_been_shown_before(row):
         (stage,) = run(length).stages
         return run(length, stages=(replace(stage, images=images, masks=True), stage))
 
+    masks = replace(run(9), stages=(replace(run(9).stages[0], masks=True),))
+    with pytest.raises(ValueError, match="differ in masks, False and True"):
+        scores_of_rows([row(run(5)), row(masks)])
     assert len(scores_of_rows([row(shown(5)), row(shown(9))])) == 2
     with pytest.raises(ValueError, match="differ in earlier stages"):
         scores_of_rows([row(shown(5)), row(shown(9, images=64))])

@@ -226,5 +226,7 @@ def test_a_readout_gives_its_maps_in_training_alone():
     readout = Readout(3, torch.Generator().manual_seed(0))
     features = torch.rand(2, 3, 5, 4)
     readout.gives_maps = True
-    assert torch.equal(readout(features), readout.maps(features))
+    logits, maps = readout(features)
+    assert logits.shape == (2, 2)
+    assert torch.equal(maps, readout.maps(features))
     assert readout.eval()(features).shape == (2, 2)

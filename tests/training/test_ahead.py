@@ -38,10 +38,14 @@ def test_it_starts_anywhere_and_gives_one_process_its_share(data):
     assert np.array_equal(batches[1], data.batch(range(52, 56)))
 
 
-def test_masks_in_the_place_of_labels(data):
-    with ahead(data, last=1, segmentation=True) as stream:
-        ((_, masks),) = stream
+def test_what_is_asked_for_comes_beside_the_images(data):
+    with ahead(data, last=1, targets=("labels", "segmentations")) as stream:
+        ((images, labels, masks),) = stream
+    assert np.array_equal(images, data.batch(range(8)))
+    assert np.array_equal(labels, data.labels(range(8)))
     assert np.array_equal(masks, data.segmentations(range(8)))
+    with ahead(data, last=1, targets=()) as stream:
+        assert [len(batch) for batch in stream] == [1]
 
 
 def test_nothing_to_draw_is_no_batch(data):

@@ -78,16 +78,8 @@ def test_shares_are_equal_unless_given():
             "promote_at must be above 0 and at most 1; got 1.5",
         ),
         (
-            lambda: Stage(sources=(Source(),), images=1, promote_at=0.9, masks=True),
-            "promote_at is for labels, which a stage with masks does not teach",
-        ),
-        (
             lambda: Stage(sources=(Source(path="files"),), images=1, masks=True),
             "masks needs images that are drawn; files is a folder",
-        ),
-        (
-            lambda: run(stages=(Stage(sources=(Source(),), images=64, masks=True),)),
-            "the last stage has masks; one that teaches labels must follow it",
         ),
         (
             lambda: run(

@@ -241,19 +241,23 @@ def test_every_parameter_is_in_one_group(tiny, built):
         assert sorted(listed) == sorted(map(id, network.parameters()))
 
 
-def test_masks_are_judged_by_the_maps_of_the_readout(tiny, built, batch):
+def test_masks_are_judged_by_the_maps_of_the_readout_beside_labels(tiny, built, batch):
     masks = torch.zeros(8, 32, 32, dtype=torch.uint8)
     masks[:, 4:9, 7] = 1
-    stage = tiny().stages[0]
+    (stage,) = tiny().stages
     config = tiny(stages=(replace(stage, masks=True), stage))
     step, network = Step(built(config), config, ALONE), built(config)
-    step.teach(masks=True)
-    loss = step(batch[0], masks)
-    maps = network.readout.maps(network.features(network.input(batch[0][:, None] / 255)))
-    assert torch.equal(loss, balanced_loss(maps, masks).detach())
-    step.teach(masks=False)
+    with torch.no_grad():  # at zero, as it starts, every image costs the same
+        for each in (step.network, network):
+            each.readout.decide.weight.fill_(0.1)
+            each.readout.decide.weight[1].neg_()
+    loss = step(*batch, masks)
+    images = batch[0][:, None] / 255
+    maps = network.readout.maps(network.features(network.input(images)))
+    labels = torch.nn.functional.cross_entropy(network(images), batch[1])
+    torch.testing.assert_close(loss, (labels + balanced_loss(maps, masks)).detach())
     assert step(*batch).isfinite()
-    decided = step.network.eval()(batch[0][:, None] / 255)
+    decided = step.network.eval()(images)
     assert decided.shape == (8, 2)
 
 
@@ -262,9 +266,8 @@ def test_masks_are_of_the_images_size_where_maps_are_smaller(tiny):
     options = {"channels": 2, "timesteps": 1}
     config = tiny(model="contour_hgru", options=options, stages=(replace(stage, masks=True), stage))
     step = Step(build(config), config, ALONE)
-    step.teach(masks=True)
-    loss = step(torch.zeros(2, 9, 8, dtype=torch.uint8), torch.ones(2, 9, 8, dtype=torch.uint8))
-    assert loss.isfinite()
+    images, masks = torch.zeros(2, 9, 8, dtype=torch.uint8), torch.ones(2, 9, 8, dtype=torch.uint8)
+    assert step(images, torch.tensor([0, 1]), masks).isfinite()
 
 
 def test_masks_need_the_papers_readout(tiny):

@@ -147,8 +147,9 @@ def _without_condition(config: RunConfig) -> dict[str, Any]:
     kept = dict(config.experiment)
     *before, last = kept.pop("stages")
     for stage in before:
-        if stage["sources"] == last["sources"]:  # the condition itself, such as its masks
+        if stage["sources"] == last["sources"]:  # the condition itself
             stage["sources"] = "the same"
     source = last["sources"][-1]
     changes = {key: value for key, value in source["changes"].items() if key != "shear"}
-    return kept | {"images": last["images"], "changes": changes, "earlier stages": before}
+    shown = {name: last[name] for name in ("images", "masks")}
+    return kept | shown | {"changes": changes, "earlier stages": before}

@@ -208,8 +208,8 @@ class Readout(nn.Module):
     few batches of features that still move, and a network with a training loss of 0.2 was seen to
     test at 52 %.
 
-    In training with `gives_maps` set the two maps come out, as they are: what `Stage.masks` of
-    `hgru_vision.training` teaches.
+    In training with `gives_maps` set the two maps come out beside the logits, before batch norm:
+    what `Stage.masks` of `hgru_vision.training` teaches.
 
     Shape
     -----
@@ -232,13 +232,12 @@ class Readout(nn.Module):
         nn.init.zeros_(self.decide.bias)
         self.gives_maps = False
 
-    def forward(self, features: Tensor) -> Tensor:
+    def forward(self, features: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """Decide about each image."""
         maps = self.maps(features)
-        if self.gives_maps and self.training:
-            return maps
         strongest = self.normalise(maps).amax(dim=(2, 3))  # (B, 2)
-        return self.decide(strongest)
+        logits = self.decide(strongest)
+        return (logits, maps) if self.gives_maps and self.training else logits
 
 
 class TwoMaps(nn.Conv2d):

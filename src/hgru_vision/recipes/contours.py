@@ -18,7 +18,7 @@ def contours(
     shear: float = 0.0,
     canvas: int = linsley2018.CONTOUR_EXPERIMENT_CANVAS,
     images: int = round(linsley2018.TRAIN_FRACTION * linsley2018.IMAGES),
-    masks: int = 0,
+    masks: bool = False,
     options: dict[str, Any] | None = None,
     seed: int = 0,
 ) -> RunConfig:
@@ -40,9 +40,9 @@ def contours(
     images
         To train on, each seen once.
     masks
-        Of others before these the network is shown where contours lie (`Stage.masks`), which is no
-        part of the paper. A label reaches one of thousands of places, the largest of a map: without
-        masks a few thousand images leave the network at chance (docs/contours.md).
+        Show where the contours lie beside the labels (`Stage.masks`), which is no part of the
+        paper. A label reaches one of thousands of places, the largest of a map: a few thousand
+        labels alone leave the network at chance (docs/contours.md).
     seed
         Of the new readout.
 
@@ -57,15 +57,12 @@ def contours(
         model, options = first.model, first.options
     changes = {"shear": shear, "canvas": canvas}
     source = Source(dataset="contours", length=length, changes=changes)
-    stages = [Stage(sources=(source,), images=images)]
-    if masks:
-        stages.insert(0, Stage(sources=(source,), images=masks, masks=True))
     return RunConfig(
         recipe="contours",
         model=model,
         options=options or {},
         seed=seed,
-        stages=tuple(stages),
+        stages=(Stage(sources=(source,), images=images, masks=masks),),
         full_rate_inputs=FULL_RATE_INPUTS,
         clip=5.0,
         precision="tf32",

@@ -28,7 +28,7 @@ MAIN = ("hgru", "hgru_6", "hgru_4", "hgru_no_linear", "hgru_no_quadratic", "gru"
 """The recurrent networks of Fig. 3."""
 
 # Of each condition. The paper trains on 900,000, and on labels alone.
-CONTOUR_MASKS, CONTOUR_IMAGES, CONTOUR_TEST_IMAGES = 8_000, 8_000, 2_000
+CONTOUR_IMAGES, CONTOUR_TEST_IMAGES = 16_000, 2_000
 
 
 def recurrent() -> Iterator[RunConfig]:
@@ -74,7 +74,7 @@ def curriculum() -> Iterator[RunConfig]:
 def contours() -> Iterator[RunConfig]:
     """Train the network for natural images further on each of 28 conditions of the contours."""
     start = "contour_hgru.bsds500"
-    for run in study_runs(start=start, masks=CONTOUR_MASKS, images=CONTOUR_IMAGES):
+    for run in study_runs(start=start, masks=True, images=CONTOUR_IMAGES):
         yield replace(run, test_images=CONTOUR_TEST_IMAGES)
 
 

@@ -49,8 +49,7 @@ class Job:
 def beginnings(config: RunConfig) -> list[RunConfig]:
     """Give the runs of the first stages of a run, the longest first.
 
-    A run whose learning rate falls at its end is no beginning of a longer one, and one that would
-    end with masks is no run.
+    A run whose learning rate falls at its end is no beginning of a longer one.
 
     >>> from hgru_vision.recipes import make_run
     >>> [run.task.length for run in beginnings(make_run("screen", length=14))]
@@ -63,7 +62,6 @@ def beginnings(config: RunConfig) -> list[RunConfig]:
     return [
         replace(config, stages=config.stages[:count])
         for count in range(len(config.stages) - 1, 0, -1)
-        if not config.stages[count - 1].masks
     ]
 
 

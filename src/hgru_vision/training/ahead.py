@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 import torch
@@ -14,7 +14,10 @@ from torch import Tensor
 
 from hgru_vision.data.readers import ImageDataset
 
-__all__ = ["Ahead"]
+__all__ = ["Ahead", "Target"]
+
+Target = Literal["labels", "segmentations"]
+"""What a batch is to have beside its images; a method of the data."""
 
 # Batches drawn in one call: large enough for all cores, small enough to start at once.
 CHUNK = 8
@@ -36,8 +39,8 @@ class Ahead:
         Batches to give.
     device
         Where they are wanted.
-    segmentation
-        Give masks in the place of labels.
+    targets
+        What to give beside the images.
 
     Attributes
     ----------
@@ -46,7 +49,8 @@ class Ahead:
 
     Shape
     -----
-    images : uint8 (B, H, W), or (B, 3, H, W) in colour; target : int64 (B,) or uint8 (B, H, W)
+    images : uint8 (B, H, W), or (B, 3, H, W) in colour
+    labels : int64 (B,); segmentations : uint8 (B, H, W)
     """
 
     def __init__(
@@ -58,13 +62,13 @@ class Ahead:
         first: int,
         last: int,
         device: torch.device,
-        segmentation: bool = False,
+        targets: tuple[Target, ...] = ("labels",),
     ) -> None:
         self.data, self.batch, self.share = data, batch, share
         self.first, self.last = first, last
-        self.device, self.segmentation = device, segmentation
+        self.device, self.targets = device, targets
         self.waiting = 0.0
-        self._ready: queue.Queue[tuple[Tensor, Tensor] | BaseException] = queue.Queue(CHUNKS_AHEAD)
+        self._ready: queue.Queue[tuple[Tensor, ...] | BaseException] = queue.Queue(CHUNKS_AHEAD)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._work, name="images", daemon=True)
 
@@ -81,17 +85,16 @@ class Ahead:
         self._stop.set()
         self._thread.join()
 
-    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
         in_flight: deque[torch.cuda.Event] = deque()
-        for start in range(self.first, self.last, CHUNK):
+        for _ in range(self.first, self.last, CHUNK):
             began = time.perf_counter()
             chunk = self._ready.get()
             self.waiting += time.perf_counter() - began
             if isinstance(chunk, BaseException):
                 raise chunk
-            images, targets = (part.to(self.device, non_blocking=True) for part in chunk)
-            for number in range(min(CHUNK, self.last - start)):
-                yield images[number], targets[number]
+            moved = [part.to(self.device, non_blocking=True) for part in chunk]
+            yield from zip(*moved, strict=True)
             if self.device.type == "cuda":
                 # Commands are queued faster than they run; stay a chunk ahead and no more.
                 in_flight.append(torch.cuda.current_stream(self.device).record_event())
@@ -107,17 +110,15 @@ class Ahead:
         except BaseException as error:  # raised again where the batch is asked for
             self._hand_over(error)
 
-    def _draw(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
+    def _draw(self, start: int, stop: int) -> tuple[Tensor, ...]:
         items = np.arange(start * self.batch, stop * self.batch).reshape(-1, self.batch)
         items = items[:, self.share]
-        ask = self.data.segmentations if self.segmentation else self.data.labels
-        chunk = self.data.batch(items.ravel()), ask(items.ravel())
+        asked = (self.data.batch, *(getattr(self.data, each) for each in self.targets))
         pin = self.device.type == "cuda"
-        tensors = (torch.from_numpy(part).unflatten(0, items.shape) for part in chunk)
-        images, targets = (tensor.pin_memory() if pin else tensor for tensor in tensors)
-        return images, targets
+        tensors = (torch.from_numpy(ask(items.ravel())).unflatten(0, items.shape) for ask in asked)
+        return tuple(tensor.pin_memory() if pin else tensor for tensor in tensors)
 
-    def _hand_over(self, item: tuple[Tensor, Tensor] | BaseException) -> None:
+    def _hand_over(self, item: tuple[Tensor, ...] | BaseException) -> None:
         while not self._stop.is_set():
             try:
                 self._ready.put(item, timeout=0.1)

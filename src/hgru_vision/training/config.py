@@ -127,11 +127,10 @@ class Stage:
         Go on to the next stage as soon as the held-out accuracy reaches this. A stage whose images
         run out before is gone on from all the same; see `RunConfig.stop_when_stuck`.
     masks
-        Teach not the label but where the path or the contour lies, pixel by pixel (its pixels and
-        all others weigh the same): the two maps of the readout are what a pixel is judged by, and
-        their maxima what a later stage decides by. For images that are drawn, in a run whose target
-        is the label. Evaluations are of labels all the same, at chance unless an earlier stage, or
-        the weights that the run starts from, taught them.
+        Teach beside the label where the path or the contour lies, pixel by pixel (its pixels and
+        all others weigh the same; the two losses are added): the two maps of the readout are what a
+        pixel is judged by, and their maxima what an image is. For images that are drawn, in a run
+        whose target is the label.
     """
 
     sources: tuple[Source, ...]
@@ -155,21 +154,15 @@ class Stage:
         _require(self, "unique", self.unique is None or self.unique >= 1, "1 or more")
         promotes = self.promote_at is None or 0 < self.promote_at <= 1
         _require(self, "promote_at", promotes, "above 0 and at most 1")
-        if self.masks:
-            self._check_masks()
+        folders = [source.path for source in self.sources if source.path is not None]
+        if self.masks and folders:
+            raise ValueError(f"masks needs images that are drawn; {folders[0]} is a folder")
 
     @property
     def name(self) -> str:
         """A short name for people: ``paper-6+paper-9``, ``contours-9, masks``."""
         names = "+".join(source.name for source in self.sources)
         return f"{names}, masks" if self.masks else names
-
-    def _check_masks(self) -> None:
-        if self.promote_at is not None:
-            raise ValueError("promote_at is for labels, which a stage with masks does not teach")
-        for source in self.sources:
-            if source.path is not None:
-                raise ValueError(f"masks needs images that are drawn; {source.path} is a folder")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,8 +290,6 @@ class RunConfig:
                     f"stages[{number}].masks is for runs with target label; with segmentation "
                     "every stage teaches masks"
                 )
-        if self.stages[-1].masks:
-            raise ValueError("the last stage has masks; one that teaches labels must follow it")
         if self.balance and self.target != "segmentation":
             raise ValueError('balance is for pixels; it needs target="segmentation"')
         self._check_start()

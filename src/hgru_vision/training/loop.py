@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 
 from hgru_vision.data.durable import only_writer
-from hgru_vision.training.ahead import Ahead
-from hgru_vision.training.config import RunConfig
+from hgru_vision.training.ahead import Ahead, Target
+from hgru_vision.training.config import RunConfig, Stage
 from hgru_vision.training.curriculum import Row
 from hgru_vision.training.data import evaluation_data, training_data
 from hgru_vision.training.display import Display
@@ -135,7 +135,6 @@ def _train_stage(session: Session, stop: Callable[[], bool]) -> bool:
     ends = position.stage == len(config.stages) - 1
     data, held_out = training_data(config, position.stage), evaluation_data(config, position.stage)
     session.step.network.train()
-    session.step.teach(masks=stage.masks)
     with Ahead(
         data,
         batch=config.batch,
@@ -143,13 +142,13 @@ def _train_stage(session: Session, stop: Callable[[], bool]) -> bool:
         first=position.batch,
         last=last,
         device=group.device,
-        segmentation=config.target == "segmentation" or stage.masks,
+        targets=_targets(config, stage),
     ) as ahead:
         session.ahead = ahead
-        for images, target in ahead:
+        for batch in ahead:
             left = last - position.batch if ends else None
             try:
-                loss = session.step(images, target, left=left)
+                loss = session.step(*batch, left=left)
             except FloatingPointError:  # a circuit that looks itself, such as EquilibriumHGRU
                 if group.size > 1:
                     raise  # the other processes wait for its gradients; torchrun ends them all
@@ -169,6 +168,12 @@ def _train_stage(session: Session, stop: Callable[[], bool]) -> bool:
                 return False
         session.count_time(ahead)
     return True
+
+
+def _targets(config: RunConfig, stage: Stage) -> tuple[Target, ...]:
+    if config.target == "segmentation":
+        return ("segmentations",)
+    return ("labels", "segmentations") if stage.masks else ("labels",)
 
 
 @contextmanager

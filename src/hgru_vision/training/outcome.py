@@ -111,9 +111,9 @@ def measure(
                 first=first,
                 last=last,
                 device=group.device,
-                segmentation=config.target == "segmentation",
+                targets=(),
             ) as recent:
-                reestimate_statistics(step.network, (step.prepare(images) for images, _ in recent))
+                reestimate_statistics(step.network, (step.prepare(images) for (images,) in recent))
         mine = np.arange(group.rank, len(judged), group.size)
         found = torch.zeros(4, dtype=torch.float64)  # which counts exactly up to 2**53
         if len(mine):

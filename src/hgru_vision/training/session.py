@@ -212,8 +212,7 @@ class Session:
 
     def _look_for_stuck(self, held_out: ImageDataset) -> None:
         config, position = self.config, self.position
-        masks = config.stages[position.stage].masks
-        if config.stuck_after is None or config.target != "label" or masks or position.told_stuck:
+        if config.stuck_after is None or config.target != "label" or position.told_stuck:
             return
         curve = [point for point in position.curve if point.stage == position.stage]
         seen = position.batch * config.batch

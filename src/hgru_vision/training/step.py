@@ -69,48 +69,44 @@ class Step:
         )
         self._rate: float | None = config.learning_rate  # that the optimiser has
         self._forward: nn.Module = self.network
-        masks = any(stage.masks for stage in config.stages)
-        if masks and not isinstance(self._readout, Readout):
+        self._readout = getattr(network, "readout", None)
+        if any(stage.masks for stage in config.stages) and not isinstance(self._readout, Readout):
             raise ValueError(
                 f"masks are taught to the two maps of the paper's readout; {config.model} has none"
             )
-        self._masks = False
         if group.size > 1:
             synchronise(self.network)
-            self._forward = nn.parallel.DistributedDataParallel(
-                self.network, find_unused_parameters=masks
-            )
+            self._forward = nn.parallel.DistributedDataParallel(self.network)
         if config.compile:
             self._forward = torch.compile(self._forward)  # type: ignore[assignment]
         self._recorded: _Recorded | None = None
 
-    def __call__(self, images: Tensor, target: Tensor, *, left: int | None = None) -> Tensor:
+    def __call__(
+        self,
+        images: Tensor,
+        target: Tensor,
+        masks: Tensor | None = None,
+        *,
+        left: int | None = None,
+    ) -> Tensor:
         """Take the step; give the loss before it, without waiting for the device.
 
-        `left` counts the batches from this one to the end of the run, where that is known.
+        `masks` are taught beside labels, see `Stage.masks`. `left` counts the batches from this one
+        to the end of the run, where that is known.
 
         Shape
         -----
         images : uint8 (B, H, W), or (B, 3, H, W) in colour
-        target : int64 (B,) or uint8 (B, H, W)
+        target : int64 (B,) or uint8 (B, H, W); masks : uint8 (B, H, W)
         """
         self.batches += 1
         self._set_rate(left)
+        batch = (images, target) if masks is None else (images, target, masks)
         if not self.config.cuda_graph:
-            return self._step(images, target)
-        if self._recorded is None or not self._recorded.takes(images, target):
-            self._recorded = _Recorded(self, images, target)
-        return self._recorded(images, target)
-
-    @property
-    def _readout(self) -> nn.Module | None:
-        return getattr(self.network, "readout", None)
-
-    def teach(self, *, masks: bool) -> None:
-        """Teach masks from now on, or what the run's target is; see `Stage.masks`."""
-        self._masks = masks
-        if isinstance(self._readout, Readout):
-            self._readout.gives_maps = masks
+            return self._step(*batch)
+        if self._recorded is None or not self._recorded.takes(batch):
+            self._recorded = _Recorded(self, batch)
+        return self._recorded(batch)
 
     def prepare(self, images: Tensor) -> Tensor:
         """Make bytes what the network takes: (B, 1, H, W) or (B, 3, H, W) in [0, 1]."""
@@ -154,25 +150,33 @@ class Step:
             else:
                 group["lr"] = group["share"] * rate
 
-    def _step(self, images: Tensor, target: Tensor) -> Tensor:
+    def _step(self, images: Tensor, target: Tensor, masks: Tensor | None = None) -> Tensor:
+        if isinstance(self._readout, Readout):
+            self._readout.gives_maps = masks is not None
         with self.autocast():
-            logits = self._forward(self.prepare(images))
-        if self._masks:
-            loss = balanced_loss(enlarged(logits.float(), target.shape[1:]), target)
-        elif self.config.balance:
-            loss = balanced_loss(logits.float(), target)
+            given = self._forward(self.prepare(images))
+        if masks is None:
+            loss = self._loss(given, target)
         else:
-            loss = F.cross_entropy(logits.float(), target.long(), ignore_index=IGNORED)
-            if self._group.size > 1 and target.ndim > 1:
-                # DDP takes the mean over processes, whose numbers of pixels that count differ.
-                counted = (target != IGNORED).sum()
-                loss = loss * (counted * self._group.size / self._group.sum(counted))
+            logits, maps = given
+            shown = balanced_loss(enlarged(maps.float(), masks.shape[1:]), masks)
+            loss = self._loss(logits, target) + shown
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         if self.config.clip is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip)
         self.optimiser.step()
         return loss.detach()
+
+    def _loss(self, logits: Tensor, target: Tensor) -> Tensor:
+        if self.config.balance:
+            return balanced_loss(logits.float(), target)
+        loss = F.cross_entropy(logits.float(), target.long(), ignore_index=IGNORED)
+        if self._group.size > 1 and target.ndim > 1:
+            # DDP takes the mean over processes, whose numbers of pixels that count differ.
+            counted = (target != IGNORED).sum()
+            loss = loss * (counted * self._group.size / self._group.sum(counted))
+        return loss
 
 
 def parameter_groups(network: nn.Module, full_rate_inputs: int | None) -> list[dict[str, Any]]:
@@ -252,28 +256,28 @@ def balanced_loss(logits: Tensor, target: Tensor) -> Tensor:
 class _Recorded:
     """A step recorded as one CUDA graph, which is replayed on each batch."""
 
-    def __init__(self, step: Step, images: Tensor, target: Tensor) -> None:
-        self.images, self.target = images.clone(), target.clone()
+    def __init__(self, step: Step, batch: tuple[Tensor, ...]) -> None:
+        self.batch = tuple(part.clone() for part in batch)
         with _unchanged(step):
             side = torch.cuda.Stream(step.device)
             side.wait_stream(torch.cuda.current_stream(step.device))
             with torch.cuda.stream(side):
                 for _ in range(TRIALS):
-                    step._step(self.images, self.target)
+                    step._step(*self.batch)
             torch.cuda.current_stream(step.device).wait_stream(side)
         step.optimiser.zero_grad(set_to_none=True)
         self.graph = torch.cuda.CUDAGraph()
         # Another thread pins memory meanwhile, which is no part of the graph.
         with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
-            self.loss = step._step(self.images, self.target)
+            self.loss = step._step(*self.batch)
 
-    def takes(self, images: Tensor, target: Tensor) -> bool:
-        """Whether a batch is of the sizes that were recorded."""
-        return self.images.shape == images.shape and self.target.shape == target.shape
+    def takes(self, batch: tuple[Tensor, ...]) -> bool:
+        """Whether a batch is of the parts and sizes that were recorded."""
+        return [part.shape for part in self.batch] == [part.shape for part in batch]
 
-    def __call__(self, images: Tensor, target: Tensor) -> Tensor:
-        self.images.copy_(images)
-        self.target.copy_(target)
+    def __call__(self, batch: tuple[Tensor, ...]) -> Tensor:
+        for there, part in zip(self.batch, batch, strict=True):
+            there.copy_(part)
         self.graph.replay()
         return self.loss
 
