@@ -22,6 +22,13 @@ def test_gray_comes_from_any_mode(mode):
     np.testing.assert_array_equal(decode_png(stream.getvalue(), "x"), image)
 
 
+def test_a_png_of_16_bits_is_refused_not_clipped():
+    stream = io.BytesIO()
+    Image.fromarray(np.array([[0, 300], [65535, 0]], np.uint16)).save(stream, "PNG")
+    with pytest.raises(ValueError, match=r"x\.png: 16 bits a pixel; images of 8 are read"):
+        decode_png(stream.getvalue(), "x.png")
+
+
 def test_every_truncated_png_is_refused():
     data = encode_png(np.random.default_rng(0).integers(0, 256, (9, 9), dtype=np.uint8))
     for length in range(len(data)):

@@ -98,6 +98,12 @@ def test_foreign_images_are_refused(tmp_path, FakeSource, format):
         reader.images(np.array([3]))
 
 
+def test_archives_of_png_know_two_labels(tmp_path, FakeSource, monkeypatch):
+    monkeypatch.setattr(FakeSource, "labels", lambda self, indices: np.full(len(indices), 2))
+    with pytest.raises(ValueError, match=r"returned 2; the authors' archives know 0 and 1: write"):
+        write(FakeSource(), tmp_path, format="png")
+
+
 def test_a_png_damaged_after_opening_is_named(tmp_path, FakeSource):
     write(FakeSource(), tmp_path, format="png")
     dataset = open_dataset(tmp_path)

@@ -54,6 +54,24 @@ def test_an_unknown_keyword_gets_the_nearest_and_all_that_there_are():
         hv.create_model("hgru", generator=torch.Generator())
 
 
+@pytest.mark.parametrize(
+    ("name", "keyword", "value", "message"),
+    [
+        ("hgru", "timesteps", "abc", "timesteps is 'abc'; it must be a whole number"),
+        ("hgru", "timesteps", 2.0, r"timesteps is 2\.0; it must be a whole number"),
+        ("hgru", "timesteps", True, "timesteps is True; it must be a whole number"),
+        ("hgru", "drive_gain", "1", "drive_gain is '1'; it must be a number"),
+        ("contour_vgg", "train_vgg", 1, "train_vgg is 1; it must be true or false"),
+        ("contour_feedforward", "kernel_size", 0, "kernel_size is 0; it must be 1 or more"),
+        ("resnet18", "in_channels", 0, "in_channels is 0; it must be 1 or more"),
+        ("hgru_crbp", "steps", -4, "steps is -4; it must be 1 or more"),
+    ],
+)
+def test_what_a_keyword_cannot_be_is_refused(name, keyword, value, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        hv.create_model(name, **{keyword: value})
+
+
 def test_an_unknown_head_is_refused():
     with pytest.raises(ValueError, match="head is 'pixel'; choose one of classify, pixels"):
         hv.create_model("hgru", head="pixel")

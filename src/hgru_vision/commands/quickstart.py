@@ -64,7 +64,7 @@ def quickstart(out: Path = Path("quickstart"), images: int = 36_000, seed: int =
         f"Without following a path a probe gets {result.shortcut['accuracy']:.1%} (see "
         "docs/pathfinder.md)."
     )
-    console.print(f"The report is {out / 'report.html'}")
+    console.print(f"The report is {out / 'report.html'}", markup=False, soft_wrap=True)
 
 
 def _curve_figure(curve: Sequence[Point]) -> Figure:

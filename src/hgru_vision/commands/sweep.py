@@ -84,7 +84,8 @@ def sweep(
 
     outcomes = run_sweep(configs, launcher, out=out, ledger=ledger, budget=seconds, report=report)
     console.print(status_table(outcomes))
-    console.print(f"ledger: {ledger}; runs: {out}", highlight=False)
+    told = f"ledger: {ledger}; runs: {out}"
+    console.print(told, highlight=False, markup=False, soft_wrap=True)
     if any(outcome.state == "failed" for outcome in outcomes):
         raise SystemExit(1)
 

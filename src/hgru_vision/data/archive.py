@@ -60,17 +60,21 @@ def decode_png(data: bytes, name: object) -> np.ndarray:
     Raises
     ------
     ValueError
-        Naming `name`, if the bytes are not a whole image.
+        Naming `name`, if the bytes are not a whole image, or one of 16 bits a pixel.
     """
     try:
         with Image.open(io.BytesIO(data)) as image:
             if PNG_END not in data:  # Pillow does without it
                 raise OSError("truncated")
-            return np.array(image.convert("L"))
+            deep = image.mode.startswith("I")
+            decoded = np.array(image.convert("L"))
     # What Pillow raises for a damaged PNG depends on the chunk that is hit.
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
         what = f"{len(data)} bytes that are not a whole image" if data else "empty"
         raise ValueError(f"{name}: {what}") from error
+    if deep:  # Pillow would show all above 255 as white
+        raise ValueError(f"{name}: 16 bits a pixel; images of 8 are read")
+    return decoded
 
 
 def metadata_rows(

@@ -304,6 +304,11 @@ class Png(_Base):
                     name, data = f"{kind}/{number}/sample_{row}.png", encode_png(image)
                     (folder / name).write_bytes(data)
                     listing.append(f"{name}\t{len(data)}\t{hashlib.sha256(data).hexdigest()}\n")
+            if chunk.labels.max() > 1:
+                raise ValueError(
+                    f"source.labels returned {chunk.labels.max()}; the authors' archives know 0 "
+                    "and 1: write npy or parquet"
+                )
             labels += chunk.labels.tolist()
         rows = metadata_rows(number, labels, self.config, segmentation=self.segmentation)
         _save(folder / f"metadata/{number}.npy", rows)

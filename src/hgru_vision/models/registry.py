@@ -8,7 +8,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from importlib import import_module
-from numbers import Integral
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from hgru_vision.models.catalogue import NETWORKS
@@ -76,14 +76,16 @@ def create_model(
     torch.Size([3, 2])
     """
     build = _builder(name)
-    known = [key for key in inspect.signature(build).parameters if key not in ("generator", "head")]
-    for keyword in keywords:
+    parameters = inspect.signature(build).parameters
+    known = {key: parameters[key] for key in parameters if key not in ("generator", "head")}
+    for keyword, value in keywords.items():
         if keyword not in known:
             takes = ["seed", "head", *known]
             raise TypeError(
                 f"{name} has no keyword {keyword!r} (it takes {', '.join(takes)})"
                 f"{_nearest(keyword, takes)}"
             )
+        _check_keyword(keyword, value, known[keyword].annotation)
     if head not in get_args(Head):
         raise ValueError(f"head is {head!r}; choose one of {', '.join(get_args(Head))}")
     if not isinstance(seed, Integral) or not 0 <= seed < 2**63:
@@ -92,6 +94,16 @@ def create_model(
     import torch
 
     return build(generator=torch.Generator().manual_seed(int(seed)), head=head, **keywords)
+
+
+def _check_keyword(keyword: str, value: object, kind: str) -> None:
+    """Refuse what torch would refuse later, in words of its own, or not at all."""
+    takes = {"int": Integral, "float": Real, "bool": bool}[kind]
+    if not isinstance(value, takes) or (isinstance(value, bool) and kind != "bool"):
+        words = {"int": "a whole number", "float": "a number", "bool": "true or false"}[kind]
+        raise TypeError(f"{keyword} is {value!r}; it must be {words}")
+    if kind == "int" and value < 1:  # type: ignore[operator]
+        raise ValueError(f"{keyword} is {value}; it must be 1 or more")
 
 
 def _builder(name: str) -> Callable[..., nn.Module]:
