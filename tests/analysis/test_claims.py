@@ -135,10 +135,28 @@ def test_diverged_networks_are_below_all_others(ledger):
 
 def test_lengths_that_do_not_strain_are_told(ledger):
     rows = ledger(FULL | {"gru": (0.6, 0.7, 0.8)})
-    assert "accuracy of `gru` falls with length: it does not" in finding(rows, "Length").reason
+    assert "accuracy of `gru` falls with length: it rises" in finding(rows, "Length").reason
     assert finding(rows, "The hGRU learns fastest").verdict == "reproduced"
     rows = ledger(FULL | {"gru": (0.6, 0.7, 0.99)})
     assert "above `gru` at 14 in ALC: it is not" in finding(rows, "The hGRU learns").reason
+
+
+def test_networks_at_chance_are_neither_strained_nor_unstrained(ledger):
+    rows = ledger({model: (0.502, 0.501, 0.5) for model in FULL})
+    found = finding(rows, "Length")
+    assert found.verdict == "not reproduced"
+    assert "accuracy of `hgru` falls with length: its ends are not told apart" in found.reason
+    found = finding(rows, "The hGRU is hardly")
+    assert found.verdict == "not reproduced"
+    assert "50.2% is nothing to drop from" in found.reason
+
+
+def test_falls_compares_the_best_of_equally_many_runs(ledger, row):
+    flat = ledger(FULL | {"gru": (0.7, 0.705, 0.7)})
+    lucky = [
+        row("gru", 6, seed, accuracy, recipe="screen") for seed, accuracy in ((1, 0.7), (2, 0.8))
+    ]
+    assert "accuracy of `gru` falls" in finding([*flat, *lucky], "Length").reason
 
 
 def test_runs_are_counted_and_variants_named(ledger, row):

@@ -120,3 +120,22 @@ def test_a_slope_that_the_data_do_not_bound_may_be_anything(shape, share):
     fit = fit_psychometric(levels, share * trials, trials, shape=shape, falling=True)
     assert not all(map(math.isfinite, fit.threshold_interval))
     assert fit.slope_interval[0] == 0
+
+
+def test_entries_of_one_level_count_together():
+    levels, trials = np.array([0.2, 0.3, 0.4, 0.5]), np.full(4, 100)
+    right = np.array([95, 85, 65, 52])
+    once = fit_psychometric(levels, right, trials, falling=True)
+    twice = fit_psychometric(
+        np.tile(levels, 2), np.concatenate([right + 3, right - 3]), np.tile(trials, 2), falling=True
+    )
+    assert (once.levels, twice.levels, twice.trials) == (4, 4, 800)
+    assert twice.curve.threshold == pytest.approx(once.curve.threshold, abs=1e-3)
+    assert twice.deviance == pytest.approx(2 * once.deviance, abs=0.05)
+
+
+def test_without_a_confidence_nothing_is_bounded():
+    right, trials = np.array([95, 85, 65, 52]), np.full(4, 100)
+    fit = fit_psychometric([0.2, 0.3, 0.4, 0.5], right, trials, falling=True, confidence=None)
+    assert fit.threshold_interval == (-np.inf, np.inf)
+    assert fit.slope_interval == (0, np.inf)

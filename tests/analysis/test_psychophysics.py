@@ -141,6 +141,33 @@ def test_a_fit_is_of_one_observer_and_one_length_with_known_trials():
         fit_scores([score(trials=None)])
 
 
+def test_spacings_off_a_figure_are_one_spacing():
+    scores = [score(length=n, spacing=x) for n, x in ((5, 0.352), (9, 0.354), (14, 0.353))]
+    assert fit_scores(scores, along="length", confidence=None).levels == 3
+    with pytest.raises(ValueError, match=r"along length is of one spacing; got 0\.352, .*, 0\.39"):
+        fit_scores([*scores, score(length=17, spacing=0.39)], along="length")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("proportion", float("nan"), "proportion must be from 0 to 1; got nan"),
+        ("proportion", 1.2, "proportion must be from 0 to 1; got 1.2"),
+        ("spacing", 0.0, "spacing must be greater than 0; got 0.0"),
+        ("trials", 0, "trials must be 1 or more, or None; got 0"),
+    ],
+)
+def test_what_is_no_score_is_refused(field, value, message):
+    with pytest.raises(ValueError, match=message):
+        score(**{field: value})
+
+
+def test_a_name_that_reads_as_a_comment_is_not_written(tmp_path):
+    with pytest.raises(ValueError, match="an observer is '#1'; lines with # first are comments"):
+        write_scores([score(observer="#1")], tmp_path / "scores.csv")
+    assert not list(tmp_path.iterdir())
+
+
 def test_scores_are_read_as_they_were_written(tmp_path):
     scores = [score(), score(observer="b, c", trials=None), score(spacing=1 / 3, proportion=2 / 3)]
     write_scores(scores, tmp_path / "new" / "scores.csv")

@@ -132,6 +132,10 @@ def test_what_repeated_runs_differ_by_is_allowed_for():
     once = observer(like_people, trials=10_000, spread=0.03, seed=1)
     again = observer(like_people, trials=10_000, spread=0.03, seed=1, runs=5)
     assert falls_with_spacing(once).verdict == "fails"
+    apart = falls_with_spacing(once, trained_apart=True)
+    assert (apart.verdict, apart.statistics["repeated"]) == ("undecided", 0)
+    assert apart.reason.endswith("too few runs a condition to know what trainings differ by")
+    assert rises_with_length(again, trained_apart=True).verdict == "holds"
     found = falls_with_spacing(again)
     assert found.statistics["dispersion"] > 10
     assert found.verdict == "holds"
@@ -153,7 +157,7 @@ WIDE = (1.8, 2.0, 2.4)
 
 @pytest.mark.parametrize(
     ("share", "trials", "verdict"),
-    [(0.5, 2000, "holds"), (0.51, 2000, "holds"), (0.7, 200, "fails"), (0.5, 20, "undecided")],
+    [(0.5, 2000, "holds"), (0.51, 9000, "holds"), (0.7, 200, "fails"), (0.5, 20, "undecided")],
 )
 def test_chance_at_the_widest(share, trials, verdict):
     def accuracy(length, spacing):
@@ -186,6 +190,25 @@ def test_spacings_of_a_small_grid_are_not_repetitions():
     assert found.statistics["dispersion"] == 1
     assert found.statistics["trend_z"] < -8
     assert found.verdict == "holds"
+
+
+def test_one_condition_above_chance_is_not_hidden_by_others_at_it():
+    def accuracy(length, spacing):
+        return 0.62 if length == 17 else 0.5
+
+    found = at_chance_when_wide(observer(accuracy, 10_000, spacings=(2.4,)))
+    assert found.verdict == "fails"
+    assert " correct at length 17, spacing 2.40, " in found.reason
+
+
+def test_a_fall_too_small_to_matter_is_none():
+    scores = [
+        Score(observer="a", length=9, spacing=x, proportion=y, trials=10_000)
+        for x, y in ((0.3, 0.999), (0.4, 0.99), (0.5, 0.985))
+    ]
+    found = falls_with_spacing(scores)
+    assert found.statistics["trend_p"] < 1e-6
+    assert (found.verdict, found.reason[:26]) == ("fails", "it changes by less than 5%")
 
 
 def test_where_chance_begins_can_be_chosen():

@@ -3,7 +3,9 @@ from dataclasses import replace
 
 import pytest
 
+from hgru_vision.analysis.boundary_score import read_scores
 from hgru_vision.cli import main
+from hgru_vision.commands import figures
 from hgru_vision.sweeps.ledger import append
 from hgru_vision.training.config import Source, Stage
 
@@ -91,6 +93,9 @@ def test_scores_of_boundaries_are_drawn(tmp_path, capsys):
     where = ["--ledger", str(tmp_path / "results"), "--out", str(tmp_path)]
     assert main(["figures", "boundaries", *where]) == 0
     assert (tmp_path / "boundaries.png").stat().st_size > 10_000
+    raw = score | {"split": "val", "nms": False, "radius": 0.01}
+    (folder / "raw.json").write_text(json.dumps(raw))
+    assert set(read_scores(folder)) == {"network", "raw (val, not thinned, radius 0.01)"}
     (folder / "other.json").write_text('{"ods": {}}')
     assert main(["figures", "boundaries", *where]) == 2
     said = capsys.readouterr().err
@@ -100,13 +105,21 @@ def test_scores_of_boundaries_are_drawn(tmp_path, capsys):
     )
 
 
-def test_the_contour_study_is_drawn_and_judged(tmp_path, capsys, row):
+def test_the_contour_study_is_drawn_and_judged(tmp_path, capsys, row, monkeypatch):
+    drawn = []
+    figure = figures.contour_study_figure
+    monkeypatch.setattr(
+        figures, "contour_study_figure", lambda *a, **k: drawn.append(figure(*a, **k)) or drawn[0]
+    )
     for length in (5, 9):
         append(tmp_path / "contours.jsonl", row("contour_hgru", length, dataset="contours"))
     where = ["--ledger", str(tmp_path), "--out", str(tmp_path)]
     assert main(["figures", "contours", *where]) == 0
     assert (tmp_path / "contours.png").stat().st_size > 10_000
     assert "Does it behave as people do?" in capsys.readouterr().out
+    note = drawn[0].get_supxlabel().replace("\N{NO-BREAK SPACE}", " ").replace("\n", " ")
+    assert note.startswith("not run: 5 at 0.27°; ")
+    assert note.count(";") == 25  # of 28, 5 and 9 paddles without shear were run
     assert main(["figures", "seeds", *where]) == 2
     said = capsys.readouterr()
     assert "has nothing of what seeds shows" in said.err

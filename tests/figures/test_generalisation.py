@@ -24,7 +24,11 @@ def test_each_change_has_a_panel_and_each_network_a_line(measured):
     note = figure._supxlabel.get_text()
     assert note.startswith("A mark: 100 test images; the bar is the 95 % interval")
     assert "Where the probe errs: images of that generator" in note.replace("\n", " ")
-    assert "not run: Canvas,\N{NO-BREAK SPACE}density\N{NO-BREAK SPACE}kept; Density" in note
+    note = note.replace("\N{NO-BREAK SPACE}", " ").replace("\n", " ")
+    assert (
+        "not run: Path length (hgru.x); Generator (a, b); Canvas, density kept; Density; " in note
+    )
+    assert "Where the probe errs (a, b); Where the probe errs (hgru.x: no such image)" in note
 
 
 def test_nothing_measured_is_nothing_drawn(measured):

@@ -35,6 +35,12 @@ def test_a_panel_for_each_length_with_networks_beside_people():
     assert render(figure, "svg").startswith(b"<?xml")
 
 
+def test_accuracies_below_chance_are_on_the_axis():
+    low = [Score(observer="a", length=9, spacing=x, proportion=0.2, trials=20) for x in (0.3, 0.4)]
+    axes = psychophysics_figure(low).axes[0]
+    assert axes.get_ylim()[0] < low[0].interval[0]
+
+
 def test_bars_are_wilson_intervals_where_trials_are_known():
     figure = psychophysics_figure(scores("hGRU", lengths=(9,)))
     (bars,) = figure.axes[0].containers[0].lines[2]

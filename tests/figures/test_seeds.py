@@ -1,6 +1,6 @@
 import pytest
 
-from hgru_vision.analysis.study import Study
+from hgru_vision.analysis.study import Study, studies
 from hgru_vision.figures.seeds import DIVERGED, seeds
 from hgru_vision.figures.style import NothingToDraw, render
 
@@ -16,6 +16,17 @@ def test_every_run_is_a_dot_and_failures_are_counted(partial):
     names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert names == ["hGRU", "hGRU (batchnorm)", "U-Net"]
     assert "ViT" in figure.get_supxlabel()
+
+
+def test_many_runs_stay_in_the_row_of_their_network(row):
+    rows = [row("hgru", 14, seed, 0.9) for seed in range(20)] + [row("gru", 14, 0, 0.6)]
+    (study,) = studies(rows)
+    axes = seeds(study).axes[-1]
+    dots = max(
+        (line for line in axes.lines if line.get_marker() == "o"), key=lambda d: len(d.get_xdata())
+    )
+    assert len(dots.get_ydata()) == 20
+    assert max(dots.get_ydata()) - min(dots.get_ydata()) < 0.8
 
 
 def test_all_networks_fit(full):

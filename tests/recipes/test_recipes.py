@@ -49,7 +49,9 @@ def test_a_curriculum_goes_up_to_the_length(length, lengths):
 def test_matched_begins_with_the_shortcut_open(length):
     run = curriculum(length=length, preset="matched")
     tasks = [(stage.sources[0].preset, stage.sources[0].length) for stage in run.stages]
-    assert tasks == [("paper", 3), *(("matched", n) for n in (3, 6, 9) if n <= length)]
+    before = [("paper", each) for each in (3, 6, 9) if each <= length]
+    assert tasks == [*before, ("matched", length)]
+    assert [stage.promote_at for stage in run.stages] == [0.9] * len(before) + [None]
 
 
 def test_the_last_stage_of_a_curriculum_has_as_many_images_as_are_asked_for():

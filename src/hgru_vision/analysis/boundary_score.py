@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from hgru_vision.analysis.matching import RADIUS
 from hgru_vision.stimuli._types import Floats
 
 __all__ = ["BoundaryScore", "OperatingPoint", "f_measure", "read_scores"]
@@ -83,6 +84,9 @@ class BoundaryScore:
 def read_scores(folder: Path) -> dict[str, BoundaryScore]:
     """Read what `hgru eval-boundaries --json` wrote to a folder, by the files' names; best first.
 
+    A name tells what was done otherwise than usual, too: another split, maps that were not thinned,
+    another radius.
+
     Raises
     ------
     ValueError
@@ -91,12 +95,21 @@ def read_scores(folder: Path) -> dict[str, BoundaryScore]:
     scores = {}
     for path in sorted(folder.glob("*.json")):
         try:
-            scores[path.stem] = BoundaryScore.from_json(json.loads(path.read_text()))
+            value = json.loads(path.read_text())
+            scores[f"{path.stem}{_otherwise(value)}"] = BoundaryScore.from_json(value)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"{path} is no score, as hgru eval-boundaries --json writes it: {error!r}"
             ) from error
     return dict(sorted(scores.items(), key=lambda each: -each[1].ods.f))
+
+
+def _otherwise(settings: Mapping[str, Any]) -> str:
+    split, radius = settings.get("split", "test"), settings.get("radius", RADIUS)
+    told = [split] if split != "test" else []
+    told += ["not thinned"] if settings.get("nms") is False else []
+    told += [f"radius {radius:g}"] if radius != RADIUS else []
+    return f" ({', '.join(told)})" if told else ""
 
 
 def f_measure(recall: Any, precision: Any) -> Any:

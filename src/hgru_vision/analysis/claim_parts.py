@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from hgru_vision.analysis.study import LEARNT, Cell, Network, Study, studies
 from hgru_vision.papers.linsley2018 import PATH_LENGTHS, RUNS
@@ -131,8 +132,10 @@ def drop(found: Evidence, model: str) -> Part:
     if len(known) < len(values):
         return Part(says=says, numbers=numbers, holds=False, why="it diverged")
     short, long = known
-    holds = short - long <= NEGLIGIBLE
+    holds = short >= SOLVED and short - long <= NEGLIGIBLE
     why = f"it drops from {short:.1%} to {long:.1%}"
+    if short < SOLVED:
+        why = f"{short:.1%} is nothing to drop from"
     return Part(says=says, numbers=numbers, holds=holds, why="" if holds else why)
 
 
@@ -169,18 +172,32 @@ def above(found: Evidence, better: str, worse: str, length: int, measure: str = 
 
 
 def falls(found: Evidence, model: str, measure: str) -> Part:
-    """Say that a measure does not rise with length, and is lower at the end than at the start."""
+    """Say that a measure does not rise with length, and is lower at the end than at the start.
+
+    The best of equally many runs are compared. Of accuracies, the interval at the end must lie
+    below that at the start, and none above that of a shorter length.
+    """
     name = "accuracy" if measure == "accuracy" else "ALC"
     says = f"{name} of `{model}` falls with length"
     cells = [cell for length in PATH_LENGTHS if (cell := found.cell(model, length)) is not None]
+    runs = min([RUNS, *(len(cell.rows) for cell in cells)])
+    cells = [Cell(cell.rows[:runs]) for cell in cells]
     numbers = ", ".join(_value(cell, measure) for cell in cells)
     if len(cells) < len(PATH_LENGTHS):
         return Part(says=says, numbers=numbers, holds=None)
-    # What diverged, or never came to the task, is below all that did.
-    values = (cell.best_value(measure) for cell in cells)
-    known = [-1.0 if value is None else value for value in values]
-    holds = known == sorted(known, reverse=True) and known[0] > known[-1]
-    return Part(says=says, numbers=numbers, holds=holds, why="" if holds else "it does not")
+    ends = [_ends(cell, measure) for cell in cells]
+    rises = any(after[0] > before[1] for before, after in pairwise(ends))
+    holds = not rises and ends[0][0] > ends[-1][1]
+    why = "it rises" if rises else "its ends are not told apart"
+    return Part(says=says, numbers=numbers, holds=holds, why="" if holds else why)
+
+
+def _ends(cell: Cell, measure: str) -> tuple[float, float]:
+    """Give the interval of an accuracy; an ALC, which has none, is both ends of its own."""
+    value = cell.best_value(measure)
+    if value is None:  # what diverged, or never came to the task, is below all that did
+        return -1.0, -1.0
+    return _interval(cell) if measure == "accuracy" else (value, value)
 
 
 def _numbers(cell: Cell) -> str:

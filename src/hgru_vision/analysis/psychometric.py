@@ -101,7 +101,7 @@ def fit_psychometric(
     falling: bool = False,
     guess: float = 0.5,
     largest_lapse: float = LARGEST_LAPSE,
-    confidence: float = 0.95,
+    confidence: float | None = 0.95,
 ) -> PsychometricFit:
     """Fit threshold, slope and lapse by maximum likelihood, with profile-likelihood intervals.
 
@@ -110,13 +110,14 @@ def fit_psychometric(
     Parameters
     ----------
     level, correct, trials
-        Stimulus level, right answers and all answers; one entry a condition.
+        Stimulus level, right answers and all answers. Entries of one level count together.
     shape, falling, guess
         See `Psychometric`.
     largest_lapse
         0 fits no lapse.
     confidence
-        Coverage that the intervals aim at.
+        Coverage that the intervals aim at; None, where the curve is all that is wanted, seeks none
+        (nothing is bounded), in a fortieth of the time.
 
     Returns
     -------
@@ -136,7 +137,7 @@ def fit_psychometric(
     >>> round(fit.curve.threshold, 2), round(fit.curve.slope)
     (0.4, 8)
     """
-    levels, right, total = _checked(level, correct, trials, shape)
+    levels, right, total = _by_level(*_checked(level, correct, trials, shape))
     _check_settings(shape, guess, largest_lapse, confidence)
 
     def log_likelihood(parameters: Floats) -> Floats:
@@ -147,9 +148,12 @@ def fit_psychometric(
     low, high = _bounds(levels, shape, largest_lapse)
     best = _maximise(log_likelihood, low, high)
     peak = float(log_likelihood(best))
-    drop = float(chi2.ppf(confidence, 1)) / 2
 
     def ends(place: int) -> tuple[float, float]:
+        if confidence is None:
+            return -math.inf, math.inf
+        drop = float(chi2.ppf(confidence, 1)) / 2
+
         def above(value: float) -> float:
             """Profile log-likelihood, from the level that ends the interval."""
             fixed = low.copy(), high.copy()
@@ -177,7 +181,7 @@ def fit_psychometric(
         threshold_interval=threshold_interval,
         slope_interval=(math.exp(slope_low), math.exp(slope_high)),
         deviance=2 * (saturated - peak),
-        levels=len(np.unique(levels)),
+        levels=len(levels),
         trials=int(total.sum()),
     )  # fmt: skip
 
@@ -263,7 +267,16 @@ def _checked(
     return levels, right, total
 
 
-def _check_settings(shape: str, guess: float, largest_lapse: float, confidence: float) -> None:
+def _by_level(levels: Floats, right: Floats, total: Floats) -> tuple[Floats, Floats, Floats]:
+    """Sum up the answers of each level."""
+    distinct, place = np.unique(levels, return_inverse=True)
+    right, total = (np.bincount(place, each).astype(np.float64) for each in (right, total))
+    return distinct, right, total
+
+
+def _check_settings(
+    shape: str, guess: float, largest_lapse: float, confidence: float | None
+) -> None:
     if shape not in get_args(Shape):
         raise ValueError(f"shape must be {' or '.join(get_args(Shape))}; got {shape!r}")
     if not 0 <= guess < 1:
@@ -273,5 +286,5 @@ def _check_settings(shape: str, guess: float, largest_lapse: float, confidence: 
             f"largest_lapse must be from 0 to below 1 - guess = {1 - guess:g}; "
             f"got {largest_lapse:g}"
         )
-    if not 0 < confidence < 1:
+    if confidence is not None and not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1; got {confidence:g}")

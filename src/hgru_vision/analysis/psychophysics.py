@@ -16,6 +16,7 @@ Lines that begin with ``#`` are comments. No scores of people come with this pac
 
 import csv
 import io
+import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ __all__ = [
     "COLUMNS",
     "Along",
     "Score",
+    "alike",
     "can_be_fitted",
     "fit_scores",
     "read_scores",
@@ -52,6 +54,9 @@ __all__ = [
 
 Along = Literal["spacing", "length"]
 COLUMNS = ("observer", "length", "spacing_deg", "proportion_correct", "trials")
+
+# Spacings of this ratio at most are one: those that are read off a figure agree no better.
+ONE_SPACING = 1.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +88,14 @@ class Score:
     spacing: float
     proportion: float
     trials: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.proportion <= 1:
+            raise ValueError(f"proportion must be from 0 to 1; got {self.proportion}")
+        if not 0 < self.spacing < math.inf:
+            raise ValueError(f"spacing must be greater than 0; got {self.spacing}")
+        if self.trials is not None and self.trials < 1:
+            raise ValueError(f"trials must be 1 or more, or None; got {self.trials}")
 
     @property
     def correct(self) -> int | None:
@@ -216,6 +229,23 @@ def _score(data: SyntheticContours, observer: str, proportion: float, trials: in
     )
 
 
+def alike(spacings: Iterable[float]) -> dict[float, float]:
+    """Give for each spacing the smallest of those that are taken for the same.
+
+    Examples
+    --------
+    >>> alike([0.47, 0.352, 0.35])
+    {0.35: 0.35, 0.352: 0.35, 0.47: 0.47}
+    """
+    found: dict[float, float] = {}
+    smallest = 0.0
+    for spacing in sorted(set(spacings)):
+        if spacing > smallest * ONE_SPACING:
+            smallest = spacing
+        found[spacing] = smallest
+    return found
+
+
 def can_be_fitted(scores: Sequence[Score], along: Along = "spacing") -> bool:
     """Tell whether scores of one curve have known trials and enough levels for `fit_scores`."""
     known = all(score.trials is not None for score in scores)
@@ -254,7 +284,8 @@ def fit_scores(
     other = {"spacing": "length", "length": "spacing"}[along]
     for name in ("observer", other):
         values = sorted({getattr(score, name) for score in scores})
-        if len(values) > 1:
+        one = len(values) == 1 or (name == "spacing" and len(set(alike(values).values())) == 1)
+        if not one:
             raise ValueError(
                 f"a fit along {along} is of one {name}; got {', '.join(map(str, values))}"
             )
@@ -278,11 +309,19 @@ def fit_scores(
 
 
 def write_scores(scores: Iterable[Score], path: str | os.PathLike[str]) -> None:
-    """Write scores to a CSV file, whole or not at all."""
+    """Write scores to a CSV file, whole or not at all.
+
+    Raises
+    ------
+    ValueError
+        Where the name of an observer begins with ``#``, as comments do.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for score in scores:
+        if score.observer.startswith("#"):
+            raise ValueError(f"an observer is {score.observer!r}; lines with # first are comments")
         trials = "" if score.trials is None else score.trials
         row = (score.observer, score.length, repr(score.spacing), repr(score.proportion), trials)
         writer.writerow(row)

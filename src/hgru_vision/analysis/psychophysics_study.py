@@ -151,5 +151,6 @@ def _without_condition(config: RunConfig) -> dict[str, Any]:
             stage["sources"] = "the same"
     source = last["sources"][-1]
     changes = {key: value for key, value in source["changes"].items() if key != "shear"}
-    shown = {name: last[name] for name in ("images", "masks")}
-    return kept | shown | {"changes": changes, "earlier stages": before}
+    stage = {name: value for name, value in last.items() if name != "sources"}
+    others = last["sources"][:-1]
+    return kept | stage | {"changes": changes, "other sources": others, "earlier stages": before}

@@ -26,8 +26,11 @@ from hgru_vision.figures.registry import (
     check_name,
     draw,
 )
-from hgru_vision.figures.style import NothingToDraw, save, save_figure
+from hgru_vision.figures.style import NothingToDraw, missing_note, save, save_figure
+from hgru_vision.papers import linsley2018
+from hgru_vision.stimuli.contours import conditions
 from hgru_vision.sweeps.ledger import LedgerRow, LedgerWarning, read_ledger
+from hgru_vision.training.data import contour_config
 
 # Figures of measurements that are no runs, each from the folder of its name beside the ledgers.
 OF_MEASUREMENTS: dict[str, Callable[[Path], Figure]] = {
@@ -137,9 +140,26 @@ def _contours(rows: list[LedgerRow]) -> Figure:
     if not rows:
         raise NothingToDraw("no network was trained on contours; `hgru sweep contours` does it")
     scores = scores_of_rows(rows)
-    figure = contour_study_figure(scores)
-    Console().print(findings_table(scores))
+    figure = contour_study_figure(scores, note=_unfinished(rows))
+    Console().print(findings_table(scores, trained_apart=True))
     return figure
+
+
+def _unfinished(rows: list[LedgerRow]) -> str:
+    """Say which of the paper's conditions no run has come to the end of."""
+    ended = {
+        (row.config.task.length, contour_config(row.config.task).shear)
+        for row in rows
+        if row.result.accuracy is not None
+    }
+    fewer = len(linsley2018.CONTOUR_LENGTHS) * linsley2018.CONTOUR_SHEARS
+    for count in (linsley2018.CONTOUR_DATASETS, fewer):
+        asked = {(each.length, each.shear): each for each in conditions(count)}
+        if ended <= set(asked):
+            return missing_note(
+                [f"{c.length} at {c.spacing:.2f}°" for key, c in asked.items() if key not in ended]
+            )
+    return ""
 
 
 def read_told(ledger: Path) -> list[LedgerRow]:

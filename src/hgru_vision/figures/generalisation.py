@@ -55,7 +55,7 @@ def generalisation(rows: Sequence[Row]) -> Figure:
     looks = {name: mark(number) for number, name in enumerate(networks)}
     every = {axis: [row for row in shown if row.condition.axis == axis] for axis in AXES}
     parts = {axis: part for axis, part in every.items() if part}
-    missing = [TITLES[axis][0] for axis in AXES if axis not in parts]
+    missing = _missing(latest(rows), networks)
     with style():
         lines = math.ceil(len(parts) / COLUMNS)
         figure = new_figure(0.9 + 2 * lines + 0.14 * len(networks))
@@ -77,6 +77,20 @@ def generalisation(rows: Sequence[Row]) -> Figure:
         figure.legend(loc="outside upper center", ncols=min(5, len(networks)))
         footnote(figure, f"{_note(shown)}\n{missing_note(missing)}".strip())
     return figure
+
+
+def _missing(rows: Sequence[Row], networks: Sequence[str]) -> list[str]:
+    """Name what was measured of no network, or not of all."""
+    found = []
+    for axis in AXES:
+        measured = {row.network for row in rows if row.condition.axis == axis}
+        empty = {row.network for row in rows if row.condition.axis == axis and not row.n}
+        absent = [name for name in networks if name not in measured]
+        title = TITLES[axis][0]
+        if absent:
+            found.append(title if not measured else f"{title} ({', '.join(absent)})")
+        found += [f"{title} ({name}: no such image)" for name in networks if name in empty]
+    return found
 
 
 def _note(rows: Sequence[Row]) -> str:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hgru_vision.analysis.psychometric import Shape
-from hgru_vision.analysis.psychophysics import Along, Score, can_be_fitted, fit_scores
+from hgru_vision.analysis.psychophysics import Along, Score, alike, can_be_fitted, fit_scores
 from hgru_vision.figures.style import (
     NothingToDraw,
     accuracy_axis,
@@ -57,7 +57,12 @@ def psychophysics_figure(
     scores = [*networks, *people]
     if not scores:
         raise NothingToDraw("there are no scores to draw")
-    panels = sorted({_panel(score, along) for score in scores})
+    spacings = alike(score.spacing for score in scores)
+
+    def panel_of(score: Score) -> float:
+        return score.length if along == "spacing" else spacings[score.spacing]
+
+    panels = sorted({panel_of(score) for score in scores})
     columns = min(COLUMNS, len(panels))
     rows = math.ceil(len(panels) / columns)
     with style():
@@ -67,15 +72,13 @@ def psychophysics_figure(
             axes.remove()
         for value, axes in zip(panels, grid.flat, strict=False):
             axes.set(title=f"{value} paddles" if along == "spacing" else f"{value:.2f}°")
-            accuracy_axis(axes, name=value == panels[0])
+            accuracy_axis(axes, name=value == panels[0], low=lowest_shown(scores))
         number = 0
         handles: dict[tuple[str, bool], Artist] = {}
         for group, person in ((networks, False), (people, True)):
             for observer in dict.fromkeys(score.observer for score in group):
                 for value, axes in zip(panels, grid.flat, strict=False):
-                    chosen = [
-                        s for s in group if (s.observer, _panel(s, along)) == (observer, value)
-                    ]
+                    chosen = [s for s in group if (s.observer, panel_of(s)) == (observer, value)]
                     if chosen:
                         handles[observer, person] = _draw(axes, chosen, along, fit, number, person)
                 number += 1
@@ -86,9 +89,9 @@ def psychophysics_figure(
     return figure
 
 
-def _panel(score: Score, along: Along) -> float:
-    """Tell which panel a score is in; spacings read off a figure agree to a hundredth only."""
-    return score.length if along == "spacing" else round(score.spacing, 2)
+def lowest_shown(scores: Sequence[Score]) -> float:
+    """Give where an axis of accuracies begins so that the intervals of all scores are on it."""
+    return min([0.4, *((s.interval or (s.proportion,))[0] - 0.03 for s in scores)])
 
 
 def _draw(
@@ -107,7 +110,7 @@ def _draw(
     colour, shape = mark(number)
     line = "--" if person else "-"
     if fit is not None and can_be_fitted(scores, along):
-        curve = fit_scores(scores, along=along, shape=fit).curve
+        curve = fit_scores(scores, along=along, shape=fit, confidence=None).curve
         smooth = np.linspace(level[0], level[-1], 101)
         axes.plot(smooth, curve(smooth), color=colour, linestyle=line)
         line = "none"

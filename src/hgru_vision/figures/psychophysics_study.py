@@ -15,6 +15,7 @@ from hgru_vision.analysis.psychometric import Shape
 from hgru_vision.analysis.psychophysics import Score, can_be_fitted, fit_scores
 from hgru_vision.analysis.psychophysics_neighbours import PathAngle, Points, V1Gain
 from hgru_vision.analysis.psychophysics_study import pooled
+from hgru_vision.figures.psychophysics import lowest_shown
 from hgru_vision.figures.style import (
     LIGHT,
     WIDTH,
@@ -38,6 +39,7 @@ def contour_study_figure(
     unsheared: float = UNSHEARED,
     v1_gain: V1Gain | None = None,
     path_angle: PathAngle | None = None,
+    note: str = "",
 ) -> Figure:
     """Draw accuracy against relative spacing, a curve for each length, a panel for each observer.
 
@@ -57,6 +59,8 @@ def contour_study_figure(
         Draw the gain of neurons in macaque V1 in panels of its own; see `read_v1_gain`.
     path_angle
         Draw people's answers against path angle in a panel of its own; see `read_path_angle`.
+    note
+        To be written below, such as what was not run.
 
     Examples
     --------
@@ -69,7 +73,15 @@ def contour_study_figure(
         raise NothingToDraw("there are no scores to draw")
     observers = list(dict.fromkeys(score.observer for score in scores))
     lengths = sorted({score.length for score in scores})
-    neighbours = (2 if v1_gain else 0) + (1 if path_angle else 0)
+    gains = [] if v1_gain is None else [
+        (points, against)
+        for points, against in (
+            (v1_gain.by_distance, "relative distance of bars"),
+            (v1_gain.by_length, "bars in the contour"),
+        )
+        if points
+    ]  # fmt: skip
+    neighbours = len(gains) + (1 if path_angle else 0)
     number = len(observers) + neighbours
     columns = 2 if number == 4 else min(COLUMNS, number)
     rows = math.ceil(number / columns)
@@ -82,19 +94,17 @@ def contour_study_figure(
         for observer in observers:
             own = [score for score in scores if score.observer == observer]
             _accuracies(next(panels), observer, own, lengths, fit, unsheared)
-        if v1_gain:
-            distance, length = v1_gain.by_distance, v1_gain.by_length
-            _gain(next(panels), distance, "relative distance of bars")
-            _gain(next(panels), length, "bars in the contour")
+        if gains:
+            for points, against in gains:
+                _gain(next(panels), points, against)
         if path_angle:
             _angles(next(panels), path_angle)
-        if neighbours:
-            footnote(
-                figure,
-                "Gain: Li, Piech and Gilbert (2006), neurons, not answers. Path angle: Field, "
-                "Hayes and Hess (1993), other stimuli.\nBoth digitised from figures; neither is "
-                "the experiment of Li and Gilbert (2002).",
-            )
+        sources = (
+            "Gain: Li, Piech and Gilbert (2006), neurons, not answers. Path angle: Field, "
+            "Hayes and Hess (1993), other stimuli.\nBoth digitised from figures; neither is "
+            "the experiment of Li and Gilbert (2002)."
+        )
+        footnote(figure, "\n".join(filter(None, (note, sources if neighbours else ""))))
     return figure
 
 
@@ -117,7 +127,7 @@ def _accuracies(
         ends = np.array([s.interval or (s.proportion, s.proportion) for s in points])
         line = "-"
         if fit is not None and can_be_fitted(points):
-            curve = fit_scores(points, shape=fit).curve
+            curve = fit_scores(points, shape=fit, confidence=None).curve
             smooth = np.linspace(level[0], level[-1], 101)
             axes.plot(smooth, curve(smooth * unsheared), color=colour)
             line = "none"
@@ -135,7 +145,7 @@ def _accuracies(
             places = [score.spacing / unsheared for score in runs]
             shares = [score.proportion for score in runs]
             axes.plot(places, shares, ".", color=colour, markersize=2.5, alpha=0.6)
-    accuracy_axis(axes)
+    accuracy_axis(axes, low=lowest_shown(scores))
     axes.set(title=observer, xlabel="relative spacing of paddles", ylabel="correct")
     _legend(axes)
 

@@ -77,7 +77,7 @@ def _section(study: Study) -> str:
     run = {network.model for network in study.networks}
     wanted = CATALOGUE if study.pathfinder else ()
     absent = ", ".join(f"<code>{model}</code>" for model in wanted if model not in run)
-    pictures = "".join(_picture(name, study) for name in FIGURES)
+    pictures = "".join(_picture(name, study) for name in FIGURES if study.pathfinder)
     return f"""<h2 id="{study.folder}">{html.escape(study.name)}</h2>
 {_BOUNDARIES if study.boundaries else _PIXELS if study.segmentation else ""}
 <div class="wide">{_accuracies(study)}</div>

@@ -22,7 +22,8 @@ from hgru_vision.models.catalogue import CATALOGUE
 __all__ = ["seeds"]
 
 DIVERGED = 0.43  # left of chance, where no accuracy is
-SPREAD = 0.13  # between the dots of a network, of the distance of two networks
+SPREAD = 0.13  # between the dots of a network at most, of the distance of two networks
+BAND = 0.8  # that all dots of a network keep to
 
 
 def seeds(study: Study) -> Figure:
@@ -62,7 +63,8 @@ def _runs(axes: Axes, study: Study, network: Network, length: int, height: int) 
         return
     colour = FAMILY_MARKS[family(network.model)].colour
     ended = cell.values("accuracy")
-    beside = SPREAD * (np.arange(len(ended)) - (len(ended) - 1) / 2)
+    step = min(SPREAD, BAND / max(1, len(ended)))
+    beside = step * (np.arange(len(ended)) - (len(ended) - 1) / 2)
     axes.plot(ended, height + beside, "o", color=colour, markersize=3, alpha=0.6)
     diverged = len(cell.rows) - len(ended)
     if diverged:

@@ -9,7 +9,7 @@ __all__ = ["curriculum", "lengths_up_to"]
 # what a network should learn hardly shows in one that has learnt nothing yet.
 FIRST_LENGTH = 3
 
-# What to begin with where nothing starts the learning: a shortcut that is closed later on.
+# What to learn first where nothing starts the learning: a shortcut that is closed in the end.
 BEGINNINGS = {"matched": "paper"}
 
 # At most; a stage ends as soon as it is learnt.
@@ -33,8 +33,8 @@ def curriculum(
 
     Weights and the optimiser go on from stage to stage. From scratch, length 14 stays at chance for
     hundreds of thousands of images. Horizontal kernels learn at a third of the rate of the rest. A
-    run that is still at chance after 24,000 images of a stage ends there. For `matched` the first
-    stage is of `paper`, and then comes the same length of `matched` (docs/training.md).
+    run that is still at chance after 24,000 images of a stage ends there. For `matched` all stages
+    but the last are of `paper`, one of the same length before it among them (docs/training.md).
 
     Parameters
     ----------
@@ -53,12 +53,15 @@ def curriculum(
     ([3, 6, 9, 14], 400000)
     """
     lengths = lengths_up_to(length)
-    before = [Source(preset=preset, length=each) for each in lengths[:-1]]
-    if preset in BEGINNINGS:
-        before.insert(0, Source(preset=BEGINNINGS[preset], length=lengths[0]))
+    first = BEGINNINGS.get(preset)
+    before = lengths[:-1] if first is None else lengths
     stages = [
-        Stage(sources=(source,), images=NEXT if number else FIRST, promote_at=PROMOTE_AT)
-        for number, source in enumerate(before)
+        Stage(
+            sources=(Source(preset=first or preset, length=each),),
+            images=NEXT if number else FIRST,
+            promote_at=PROMOTE_AT,
+        )
+        for number, each in enumerate(before)
     ]
     together = lengths if mixed else [length]
     sources = tuple(Source(preset=preset, length=each) for each in together)
