@@ -122,10 +122,10 @@ def test_runs_of_two_studies_are_refused(row):
 def test_conditions_may_have_been_shown_before(row):
     def shown(length, images=32):
         (stage,) = run(length).stages
-        return run(length, stages=(replace(stage, images=images, masks=True), stage))
+        return run(length, stages=(replace(stage, images=images, mask_weight=1.0), stage))
 
-    masks = replace(run(9), stages=(replace(run(9).stages[0], masks=True),))
-    with pytest.raises(ValueError, match="differ in masks, False and True"):
+    masks = replace(run(9), stages=(replace(run(9).stages[0], mask_weight=1.0),))
+    with pytest.raises(ValueError, match=r"differ in mask_weight, 0\.0 and 1\.0"):
         scores_of_rows([row(run(5)), row(masks)])
     assert len(scores_of_rows([row(shown(5)), row(shown(9))])) == 2
     with pytest.raises(ValueError, match="differ in earlier stages"):

@@ -86,6 +86,30 @@ def test_checkpoint_changes_nothing_but_memory(cls, training):
 
 
 @pytest.mark.parametrize("cls", [HGRU, HGRUBatchNorm])
+def test_a_checkpoint_gives_gradients_twice(cls):
+    layer = cls(channels=2, kernel_size=3, timesteps=2, checkpoint=True)
+    loss = layer(drive(2, 2, 6, 5)).square().sum()
+    statistics = [buffer.clone() for buffer in layer.buffers()]
+    loss.backward(retain_graph=True)
+    once = [parameter.grad.clone() for parameter in layer.parameters()]
+    loss.backward()
+    for parameter, gradient in zip(layer.parameters(), once, strict=True):
+        torch.testing.assert_close(parameter.grad, 2 * gradient)
+    assert all(torch.equal(a, b) for a, b in zip(layer.buffers(), statistics, strict=True))
+
+
+def test_without_gradients_a_checkpoint_is_in_no_ones_way(monkeypatch):
+    asked = []
+    monkeypatch.setattr(HGRU, "run_at_once", lambda *a: asked.append(a))
+    layer = HGRU(channels=2, kernel_size=3, timesteps=2, checkpoint=True)
+    layer(drive(1, 2, 6, 5))
+    assert not asked
+    with torch.no_grad():
+        layer(drive(1, 2, 6, 5))
+    assert asked
+
+
+@pytest.mark.parametrize("cls", [HGRU, HGRUBatchNorm])
 def test_a_checkpoint_is_compiled(cls):
     plain = cls(channels=2, kernel_size=3, timesteps=2)
     saving = copy.deepcopy(plain)
@@ -231,6 +255,8 @@ def test_bad_input():
         layer(x, timesteps=0)
     with pytest.raises(ValueError, match=r"state has shape \(1, 2, 4, 5\).* x, \(1, 2, 4, 4\)"):
         layer(x, state=torch.zeros(1, 2, 4, 5))
+    with pytest.raises(TypeError, match=r"state is torch.float64 and x torch.float32; convert one"):
+        layer(x, state=torch.zeros(1, 2, 4, 4, dtype=torch.float64))
     with pytest.raises(TypeError, match=r"x is torch.float16 and the layer torch.float32; convert"):
         layer(x.half())
 

@@ -258,5 +258,12 @@ def test_a_released_checkpoint_gives_the_transcribed_output():
         ),
         h2,
     )
+    theirs = checkpoint["u_1.weight"].permute(2, 3, 0, 1)  # as TensorFlow has it
+    with pytest.raises(
+        ValueError, match=r"u_1\.weight is \(1, 1, 3, 3\); it must be \(3, 3, 1, 1\)"
+    ):
+        HGRUReleased.from_checkpoint(checkpoint | {"u_1.weight": theirs})
+    with pytest.raises(ValueError, match=r"alpha is \(1, 4, 1, 1\); it must be \(3, 1, 1\)"):
+        HGRUReleased.from_checkpoint(checkpoint | {"alpha": draw(1, 4, 1, 1)})
     layer = HGRUReleased.from_checkpoint(checkpoint).eval()
     np.testing.assert_allclose(layer(x)[0].detach(), expected, rtol=0, atol=1e-10)

@@ -146,6 +146,10 @@ def test_mix_has_no_gradient_where_the_time_gain_is_one() -> None:
 
 
 def test_layer_shows_its_steps() -> None:
+    with pytest.raises(ValueError, match="steps is 0; it must be 1 or more"):
+        EquilibriumHGRU(2, 3, steps=0)
+    with pytest.raises(ValueError, match="tolerance is -1; it must be greater than 0"):
+        EquilibriumHGRU(2, 3, tolerance=-1)
     assert "steps=12, tolerance=0.01" in repr(EquilibriumHGRU(2, 3, steps=12, tolerance=0.01))
 
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from hgru_vision.circuits.normalization import StepBatchNorm
+from hgru_vision.circuits.normalization import NotTracking, StepBatchNorm
 
 
 def activity(seed=0):
@@ -31,7 +31,7 @@ def test_later_steps_use_the_last_set():
 
 def test_a_second_computation_leaves_the_statistics_alone():
     norm = StepBatchNorm(torch.zeros(3), steps=1)
-    with norm.not_tracking():
+    with NotTracking([norm]):
         norm(activity(), t=0)
     assert (norm.running_mean == 0).all()
     norm(activity(), t=0)

@@ -32,6 +32,14 @@ def test_elsewhere_it_is_conv2d_to_the_bit():
     assert torch.equal(two_maps(features, weight), F.conv2d(features, weight))
 
 
+@pytest.mark.parametrize("shape", [(3, 4, 1, 1), (2, 4, 3, 3)])
+def test_other_weights_are_left_to_conv2d(monkeypatch, shape):
+    monkeypatch.setattr("hgru_vision.ops.maps.takes_kernels", lambda *_: True)
+    features = torch.rand(2, 4, 3, 3).contiguous(memory_format=torch.channels_last)
+    weight = torch.rand(shape)
+    assert torch.equal(two_maps(features, weight), F.conv2d(features, weight))
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last])
 def test_both_orders_of_memory_on_a_gpu(order):

@@ -44,12 +44,17 @@ def test_contours_go_on_from_natural_images(tmp_path):
     assert run.task.length == 5 and run.task.changes == {"shear": 0.6, "canvas": 150}
     assert make_run("contours").start_readout
     assert run.full_rate_inputs == first.full_rate_inputs
+    for other in ({"model": "contour_vgg"}, {"options": {"channels": 16}}):
+        with pytest.raises(
+            ValueError, match=r"model and options are those of .*; give them without"
+        ):
+            make_run("contours", start=str(tmp_path), **other)
     with pytest.raises(FileNotFoundError, match="none is neither shipped weights nor"):
         make_run("contours", start="none")
 
 
 def test_contours_may_be_shown_beside_labels():
     (stage,) = make_run("contours", length=5, shear=0.6, masks=True, images=96).stages
-    assert (stage.masks, stage.images) == (True, 96)
+    assert (stage.mask_weight, stage.images) == (1.0, 96)
     (only,) = make_run("contours").stages
-    assert not only.masks
+    assert only.mask_weight == 0

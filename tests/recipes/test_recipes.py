@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -9,6 +10,7 @@ from hgru_vision.papers import linsley2018
 from hgru_vision.recipes import RECIPES, make_run
 from hgru_vision.recipes.curriculum import curriculum
 from hgru_vision.recipes.paper import paper
+from hgru_vision.recipes.quick import quick
 from hgru_vision.recipes.screen import screen
 from hgru_vision.training.config import RunConfig
 
@@ -117,6 +119,16 @@ def test_a_users_own_recipe(tmp_path):
         make_run(f"{file}:wrong")
     with pytest.raises(ValueError, match="defines no function 'number'; it has mine, wrong"):
         make_run(f"{file}:number")
+
+
+def test_a_recipe_may_pass_on_whatever_it_is_given():
+    def mine(*, clip=2.0, **keywords):
+        return replace(quick(**keywords), clip=clip)
+
+    run = make_run(mine, seed=4, clip=3.0)
+    assert (run.seed, run.clip) == (4, 3.0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'length'"):
+        make_run(mine, length=4)
 
 
 def test_an_unknown_recipe_gets_the_nearest():

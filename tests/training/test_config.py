@@ -78,19 +78,23 @@ def test_shares_are_equal_unless_given():
             "promote_at must be above 0 and at most 1; got 1.5",
         ),
         (
-            lambda: Stage(sources=(Source(path="files"),), images=1, masks=True),
-            "masks needs images that are drawn; files is a folder",
+            lambda: Stage(sources=(Source(path="files"),), images=1, mask_weight=1.0),
+            "mask_weight needs images that are drawn; files is a folder",
+        ),
+        (
+            lambda: Stage(sources=(Source(),), images=1, mask_weight=-1.0),
+            "mask_weight must be 0 or more; got -1.0",
         ),
         (
             lambda: run(
                 stages=(
-                    Stage(sources=(Source(),), images=64, masks=True),
+                    Stage(sources=(Source(),), images=64, mask_weight=1.0),
                     Stage(sources=(Source(),), images=64),
                 ),
                 target="segmentation",
             ),
-            "stages[0].masks is for runs with target label; with segmentation every stage teaches "
-            "masks",
+            "stages[0].mask_weight is for runs with target label; with segmentation every stage "
+            "teaches masks",
         ),
         (lambda: run(stages=()), "stages is empty; a run needs one or more"),
         (lambda: run(batch=0), "batch must be 1 or more; got 0"),
@@ -190,4 +194,4 @@ def test_the_hash_says_which_weights_a_run_starts_from_and_not_where_they_lie(tm
 def test_stages_have_names():
     sources = Source(length=6), Source(dataset="contours", length=9)
     assert Stage(sources=sources, images=1).name == "paper-6+contours-9"
-    assert Stage(sources=sources[1:], images=1, masks=True).name == "contours-9, masks"
+    assert Stage(sources=sources[1:], images=1, mask_weight=1.0).name == "contours-9 with masks"

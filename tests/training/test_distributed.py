@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from hgru_vision.circuits.normalization import StepBatchNorm
+from hgru_vision.circuits.normalization import NotTracking, StepBatchNorm
 from hgru_vision.training.distributed import (
     Group,
     SharedBatchNorm,
@@ -67,7 +67,7 @@ def test_two_processes_train_as_one(tiny, tmp_path, model, masks):
     config = tiny(model=model, options=options, learning_rate=1e-3, evaluation_images=33)
     if masks:
         (stage,) = config.stages
-        config = replace(config, stages=(replace(stage, masks=True), stage))
+        config = replace(config, stages=(replace(stage, mask_weight=1.0), stage))
     torchrun(config, tmp_path / "two")
     one = train(config, tmp_path / "one", progress=False, device="cpu")
     first, second = (torch.load(tmp_path / "two" / f"rank{rank}.pt") for rank in (0, 1))
@@ -137,7 +137,7 @@ def test_the_shared_norm_of_each_step_is_the_plain_one(lonely_process):
     x = torch.randn(4, 3, 5, 5, generator=torch.Generator().manual_seed(0))
     for t in (0, 1, 5):
         torch.testing.assert_close(plain(x * (t + 1), t), shared(x * (t + 1), t))
-    with shared.not_tracking(), plain.not_tracking():
+    with NotTracking([shared, plain]):
         shared(x * 9, 0)
         plain(x * 9, 0)
     for name, value in plain.state_dict().items():

@@ -59,7 +59,7 @@ def test_a_recorded_step_goes_from_masks_to_labels(tiny, built, group):
     masks[:, 4:9, 7] = 1
     losses = {}
     for graph in (False, True):
-        config = tiny(cuda_graph=graph, stages=(replace(stage, masks=True), stage))
+        config = tiny(cuda_graph=graph, stages=(replace(stage, mask_weight=1.0), stage))
         with arithmetic(config, group.device):
             step = Step(built(config), config, group)
             shown = [step(*batch, masks).clone() for batch in batches(4)]

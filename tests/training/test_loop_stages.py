@@ -49,7 +49,7 @@ def test_a_stage_whose_images_run_out_is_gone_on_from(tiny, tmp_path, quiet):
 
 
 def test_masks_are_taught_to_the_maps_beside_labels(tiny, tmp_path, quiet, assert_same):
-    masks = Stage(sources=(SMALL,), images=80, masks=True)
+    masks = Stage(sources=(SMALL,), images=80, mask_weight=1.0)
     config = tiny(stages=(masks, Stage(sources=(SMALL,), images=48)))
     result = quiet(config, tmp_path / "whole")
     assert [(point.stage, point.batch) for point in result.curve] == [(0, 5), (0, 10), (1, 15)]

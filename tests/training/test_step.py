@@ -245,7 +245,7 @@ def test_masks_are_judged_by_the_maps_of_the_readout_beside_labels(tiny, built, 
     masks = torch.zeros(8, 32, 32, dtype=torch.uint8)
     masks[:, 4:9, 7] = 1
     (stage,) = tiny().stages
-    config = tiny(stages=(replace(stage, masks=True), stage))
+    config = tiny(stages=(replace(stage, mask_weight=1.0), stage))
     step, network = Step(built(config), config, ALONE), built(config)
     with torch.no_grad():  # at zero, as it starts, every image costs the same
         for each in (step.network, network):
@@ -264,14 +264,48 @@ def test_masks_are_judged_by_the_maps_of_the_readout_beside_labels(tiny, built, 
 def test_masks_are_of_the_images_size_where_maps_are_smaller(tiny):
     stage = tiny().stages[0]
     options = {"channels": 2, "timesteps": 1}
-    config = tiny(model="contour_hgru", options=options, stages=(replace(stage, masks=True), stage))
+    config = tiny(
+        model="contour_hgru", options=options, stages=(replace(stage, mask_weight=1.0), stage)
+    )
     step = Step(build(config), config, ALONE)
     images, masks = torch.zeros(2, 9, 8, dtype=torch.uint8), torch.ones(2, 9, 8, dtype=torch.uint8)
     assert step(images, torch.tensor([0, 1]), masks).isfinite()
 
 
+def test_masks_weigh_what_the_stage_says_and_are_as_large_as_images(tiny, built, batch):
+    masks = torch.zeros(8, 32, 32, dtype=torch.uint8)
+    masks[:, 4:9, 7] = 1
+    (stage,) = tiny().stages
+    config = tiny(stages=(replace(stage, mask_weight=0.5),))
+    losses = [
+        Step(built(config), config, ALONE)(*batch, masks, mask_weight=weight)
+        for weight in (0.0, 0.5, 1.0)
+    ]
+    assert losses[1] - losses[0] > 0.1
+    torch.testing.assert_close(losses[2] - losses[1], losses[1] - losses[0])
+    step = Step(built(config), config, ALONE)
+    with pytest.raises(ValueError, match=r"masks are \(16, 16\); they must be as large as the im"):
+        step(*batch, masks[:, :16, :16])
+    step(*batch, masks)
+    assert step.network(batch[0][:, None] / 255).shape == (8, 2)  # in training, too
+
+
+def test_every_network_with_the_papers_readout_is_taught_masks(tiny):
+    (stage,) = tiny().stages
+    config = tiny(model="cornet_block", options={}, stages=(replace(stage, mask_weight=1.0),))
+    images, masks = (torch.ones(2, 33, 34, dtype=torch.uint8) for _ in range(2))
+    assert Step(build(config), config, ALONE)(images, torch.tensor([0, 1]), masks).isfinite()
+
+
+def test_masks_in_the_place_of_labels_are_not_taught_any_more(tiny, built):
+    (stage,) = tiny().stages
+    config = tiny(stages=(replace(stage, masks=True), stage))
+    with pytest.raises(ValueError, match="not taught any more: mask_weight=1 teaches them beside"):
+        Step(built(config), config, ALONE)
+
+
 def test_masks_need_the_papers_readout(tiny):
     stage = tiny().stages[0]
-    config = tiny(stages=(replace(stage, masks=True), stage))
+    config = tiny(stages=(replace(stage, mask_weight=1.0), stage))
     with pytest.raises(ValueError, match="two maps of the paper's readout; hgru_small has none"):
         Step(nn.Linear(4, 2), config, ALONE)

@@ -171,7 +171,8 @@ class Circuit(nn.Module, ABC):
         _check_timesteps(steps)
         self._check_drive(x)
         state = self._first_state(x, state, generator)
-        if not (return_trajectory or self.checkpoint):
+        recomputes = self.checkpoint and torch.is_grad_enabled()
+        if not (return_trajectory or recomputes):
             last = self.run_at_once(x, state, steps)
             if last is not None:
                 return last
@@ -266,6 +267,8 @@ class Circuit(nn.Module, ABC):
             raise ValueError(
                 f"state has shape {tuple(state.shape)}; it must be that of x, {tuple(x.shape)}"
             )
+        if state.dtype != x.dtype and not torch.is_autocast_enabled(x.device.type):
+            raise TypeError(f"state is {state.dtype} and x {x.dtype}; convert one of them")
 
 
 def _check_timesteps(timesteps: int) -> None:

@@ -210,6 +210,10 @@ class EquilibriumHGRU(HGRU):
             raise ValueError(
                 "start is 'learned'; a fixed point gives it no gradient, so choose zero or random"
             )
+        if steps < 1:
+            raise ValueError(f"steps is {steps}; it must be 1 or more")
+        if not tolerance > 0:
+            raise ValueError(f"tolerance is {tolerance}; it must be greater than 0")
         super().__init__(
             channels, kernel_size, timesteps, start=start, backend=backend, generator=generator
         )

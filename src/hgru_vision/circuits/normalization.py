@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-__all__ = ["StepBatchNorm"]
+__all__ = ["NotTracking", "StepBatchNorm"]
 
 
 class StepBatchNorm(nn.Module):
@@ -74,11 +73,17 @@ class StepBatchNorm(nn.Module):
             eps=self.eps,
         )
 
-    @contextmanager
-    def not_tracking(self) -> Iterator[None]:
-        """Leave the running statistics alone: for a step that is computed a second time."""
-        self._tracking = False
-        try:
-            yield
-        finally:
-            self._tracking = True
+
+class NotTracking:
+    """Leave running statistics alone while a step is computed again; to be entered any often."""
+
+    def __init__(self, norms: Sequence[StepBatchNorm]) -> None:
+        self.norms = norms
+
+    def __enter__(self) -> None:
+        for norm in self.norms:
+            norm._tracking = False
+
+    def __exit__(self, *_: object) -> None:
+        for norm in self.norms:
+            norm._tracking = True

@@ -107,7 +107,13 @@ class HGRUReleased(Circuit):
         layer = cls(channels, size, checkpoint["n"].numel()).to(checkpoint["w.weight"].dtype)
         state = layer.state_dict()
         for theirs, ours in _PORT_NAMES.items():
-            state[ours] = checkpoint[theirs].reshape(state[ours].shape)
+            got, want = checkpoint[theirs].shape, state[ours].shape
+            fits = got == want
+            if not theirs.endswith("weight") or theirs.startswith("bn."):  # vectors
+                fits = [n for n in got if n > 1] == [n for n in want if n > 1]
+            if not fits:
+                raise ValueError(f"{theirs} is {tuple(got)}; it must be {tuple(want)}")
+            state[ours] = checkpoint[theirs].reshape(want)
         layer.load_state_dict(state)
         return layer
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +10,7 @@ from torch import Tensor
 
 from hgru_vision.circuits.base import Horizontal, Trajectory
 from hgru_vision.circuits.hgru import HGRU
-from hgru_vision.circuits.normalization import StepBatchNorm
+from hgru_vision.circuits.normalization import NotTracking, StepBatchNorm
 from hgru_vision.circuits.symmetric import SymmetricKernel
 from hgru_vision.ops import prepare
 
@@ -139,14 +138,8 @@ class HGRUBatchNorm(HGRU):
         return self.training
 
     def _contexts(self) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-        return nullcontext(), self._second_time()
-
-    @contextmanager
-    def _second_time(self) -> Iterator[None]:
-        with ExitStack() as stack:
-            for norm in (self.norm_g1, self.norm_c1, self.norm_g2, self.norm_c2):
-                stack.enter_context(norm.not_tracking())
-            yield
+        norms = self.norm_g1, self.norm_c1, self.norm_g2, self.norm_c2
+        return nullcontext(), NotTracking(norms)
 
 
 class HGRUSharedBatchNorm(HGRUBatchNorm):

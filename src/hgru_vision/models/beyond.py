@@ -29,6 +29,7 @@ from hgru_vision.models.recurrent import DRIVE_GAIN
 from hgru_vision.models.registry import Head
 from hgru_vision.models.stages import (
     InputStage,
+    Readout,
     StandardNetwork,
     check_images,
     gabor_bank,
@@ -258,9 +259,9 @@ class CoarseNetwork(StandardNetwork):
     def forward(self, images: Tensor) -> Tensor:
         """Give logits for images or pixels."""
         logits = super().forward(images)
-        if logits.ndim == 4:
-            logits = F.interpolate(logits, images.shape[-2:], mode="bilinear")
-        return logits
+        if isinstance(self.readout, Readout):
+            return logits
+        return F.interpolate(logits, images.shape[-2:], mode="bilinear")
 
 
 class UntiedHGRU(nn.Module):

@@ -209,7 +209,7 @@ class Readout(nn.Module):
     test at 52 %.
 
     In training with `gives_maps` set the two maps come out beside the logits, before batch norm:
-    what `Stage.masks` of `hgru_vision.training` teaches.
+    what `Stage.mask_weight` of `hgru_vision.training` teaches.
 
     Shape
     -----

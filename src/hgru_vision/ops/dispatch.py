@@ -95,7 +95,7 @@ def horizontal_conv(x: Tensor, weight: Tensor, backend: Backend = "auto") -> Ten
     Returns
     -------
     Tensor
-        In the dtype of `x`.
+        In the dtype of `x`; under autocast in that of autocast where `conv2d` computes it.
 
     Shape
     -----

@@ -54,8 +54,11 @@ def make_run(reference: str | Recipe, **keywords: Any) -> RunConfig:
     if isinstance(recipe, str):
         recipe = find_function(recipe, "recipe", RECIPES)
     takes = inspect.signature(recipe).parameters
+    any_other = any(each.kind is each.VAR_KEYWORD for each in takes.values())
     for keyword, value in keywords.items():
         if keyword not in takes:
+            if any_other:
+                continue
             raise TypeError(
                 f"the recipe {recipe.__name__} takes no {keyword}; it takes {', '.join(takes)}"
             )

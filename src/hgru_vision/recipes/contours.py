@@ -13,7 +13,7 @@ __all__ = ["contours"]
 def contours(
     *,
     start: str | None = None,
-    model: str = "contour_hgru",
+    model: str | None = None,
     length: int = linsley2018.CONTOUR_LENGTHS[1],
     shear: float = 0.0,
     canvas: int = linsley2018.CONTOUR_EXPERIMENT_CANVAS,
@@ -34,13 +34,13 @@ def contours(
         Folder of a `boundaries` run, or the name of shipped weights. Model and options are then
         that run's. Without one the network starts from random values.
     model, options
-        The network, if there is no start.
+        The network, `contour_hgru` as it is in the catalogue, if there is no start.
     length, shear, canvas
         The condition.
     images
         To train on, each seen once.
     masks
-        Show where the contours lie beside the labels (`Stage.masks`), which is no part of the
+        Show where the contours lie beside the labels (`Stage.mask_weight`), which is no part of the
         paper. A label reaches one of thousands of places, the largest of a map: a few thousand
         labels alone leave the network at chance (docs/contours.md).
     seed
@@ -54,15 +54,17 @@ def contours(
     """
     if start is not None:
         first = config_of(start)
+        if model not in (None, first.model) or options not in (None, first.options):
+            raise ValueError(f"model and options are those of {start}; give them without a start")
         model, options = first.model, first.options
     changes = {"shear": shear, "canvas": canvas}
     source = Source(dataset="contours", length=length, changes=changes)
     return RunConfig(
         recipe="contours",
-        model=model,
+        model=model or "contour_hgru",
         options=options or {},
         seed=seed,
-        stages=(Stage(sources=(source,), images=images, masks=masks),),
+        stages=(Stage(sources=(source,), images=images, mask_weight=float(masks)),),
         full_rate_inputs=FULL_RATE_INPUTS,
         clip=5.0,
         precision="tf32",

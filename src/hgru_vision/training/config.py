@@ -126,11 +126,14 @@ class Stage:
     promote_at
         Go on to the next stage as soon as the held-out accuracy reaches this. A stage whose images
         run out before is gone on from all the same; see `RunConfig.stop_when_stuck`.
+    mask_weight
+        Above 0, teach beside the label where the path or the contour lies, pixel by pixel (its
+        pixels and all others weigh the same): so many times that loss is added to the label's. The
+        two maps of the readout are what a pixel is judged by, and their maxima what an image is.
+        For images that are drawn, in a run whose target is the label.
     masks
-        Teach beside the label where the path or the contour lies, pixel by pixel (its pixels and
-        all others weigh the same; the two losses are added): the two maps of the readout are what a
-        pixel is judged by, and their maxima what an image is. For images that are drawn, in a run
-        whose target is the label.
+        Teach masks in the place of labels. Rows of `results/trials` have it; it is not done any
+        more, and training refuses it.
     """
 
     sources: tuple[Source, ...]
@@ -138,6 +141,7 @@ class Stage:
     images: int
     unique: int | None = None
     promote_at: float | None = None
+    mask_weight: float = 0.0
     masks: bool = False
 
     def __post_init__(self) -> None:
@@ -155,14 +159,16 @@ class Stage:
         promotes = self.promote_at is None or 0 < self.promote_at <= 1
         _require(self, "promote_at", promotes, "above 0 and at most 1")
         folders = [source.path for source in self.sources if source.path is not None]
-        if self.masks and folders:
-            raise ValueError(f"masks needs images that are drawn; {folders[0]} is a folder")
+        if self.mask_weight and folders:
+            raise ValueError(f"mask_weight needs images that are drawn; {folders[0]} is a folder")
+        finite = 0 <= self.mask_weight < math.inf
+        _require(self, "mask_weight", finite, "0 or more")
 
     @property
     def name(self) -> str:
-        """A short name for people: ``paper-6+paper-9``, ``contours-9, masks``."""
+        """A short name for people: ``paper-6+paper-9``, ``contours-9 with masks``."""
         names = "+".join(source.name for source in self.sources)
-        return f"{names}, masks" if self.masks else names
+        return f"{names} with masks" if self.mask_weight else names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,10 +291,10 @@ class RunConfig:
         if self.stop_when_stuck and self.target != "label":
             raise ValueError('stop_when_stuck needs target="label"; chance is not known for pixels')
         for number, stage in enumerate(self.stages):
-            if stage.masks and self.target != "label":
+            if stage.mask_weight and self.target != "label":
                 raise ValueError(
-                    f"stages[{number}].masks is for runs with target label; with segmentation "
-                    "every stage teaches masks"
+                    f"stages[{number}].mask_weight is for runs with target label; with "
+                    "segmentation every stage teaches masks"
                 )
         if self.balance and self.target != "segmentation":
             raise ValueError('balance is for pixels; it needs target="segmentation"')

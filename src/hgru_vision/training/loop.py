@@ -148,7 +148,7 @@ def _train_stage(session: Session, stop: Callable[[], bool]) -> bool:
         for batch in ahead:
             left = last - position.batch if ends else None
             try:
-                loss = session.step(*batch, left=left)
+                loss = session.step(*batch, mask_weight=stage.mask_weight, left=left)
             except FloatingPointError:  # a circuit that looks itself, such as EquilibriumHGRU
                 if group.size > 1:
                     raise  # the other processes wait for its gradients; torchrun ends them all
@@ -173,7 +173,7 @@ def _train_stage(session: Session, stop: Callable[[], bool]) -> bool:
 def _targets(config: RunConfig, stage: Stage) -> tuple[Target, ...]:
     if config.target == "segmentation":
         return ("segmentations",)
-    return ("labels", "segmentations") if stage.masks else ("labels",)
+    return ("labels", "segmentations") if stage.mask_weight else ("labels",)
 
 
 @contextmanager

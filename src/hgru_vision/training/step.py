@@ -70,9 +70,15 @@ class Step:
         self._rate: float | None = config.learning_rate  # that the optimiser has
         self._forward: nn.Module = self.network
         self._readout = getattr(network, "readout", None)
-        if any(stage.masks for stage in config.stages) and not isinstance(self._readout, Readout):
+        masks = any(stage.mask_weight for stage in config.stages)
+        if masks and not isinstance(self._readout, Readout):
             raise ValueError(
                 f"masks are taught to the two maps of the paper's readout; {config.model} has none"
+            )
+        if any(stage.masks for stage in config.stages):
+            raise ValueError(
+                "masks in the place of labels are not taught any more: mask_weight=1 teaches them "
+                "beside labels"
             )
         if group.size > 1:
             synchronise(self.network)
@@ -87,12 +93,13 @@ class Step:
         target: Tensor,
         masks: Tensor | None = None,
         *,
+        mask_weight: float = 1.0,
         left: int | None = None,
     ) -> Tensor:
         """Take the step; give the loss before it, without waiting for the device.
 
-        `masks` are taught beside labels, see `Stage.masks`. `left` counts the batches from this one
-        to the end of the run, where that is known.
+        `masks` are taught beside labels, see `Stage.mask_weight`. `left` counts the batches from
+        this one to the end of the run, where that is known.
 
         Shape
         -----
@@ -101,10 +108,16 @@ class Step:
         """
         self.batches += 1
         self._set_rate(left)
+        if masks is not None and masks.shape[1:] != images.shape[-2:]:
+            raise ValueError(
+                f"masks are {tuple(masks.shape[1:])}; they must be as large as the images, "
+                f"{tuple(images.shape[-2:])}"
+            )
         batch = (images, target) if masks is None else (images, target, masks)
+        self._mask_weight = mask_weight
         if not self.config.cuda_graph:
             return self._step(*batch)
-        if self._recorded is None or not self._recorded.takes(batch):
+        if self._recorded is None or not self._recorded.takes(batch, mask_weight):
             self._recorded = _Recorded(self, batch)
         return self._recorded(batch)
 
@@ -151,22 +164,33 @@ class Step:
                 group["lr"] = group["share"] * rate
 
     def _step(self, images: Tensor, target: Tensor, masks: Tensor | None = None) -> Tensor:
-        if isinstance(self._readout, Readout):
-            self._readout.gives_maps = masks is not None
-        with self.autocast():
+        with self.autocast(), self._maps_given(masks is not None):
             given = self._forward(self.prepare(images))
         if masks is None:
             loss = self._loss(given, target)
         else:
             logits, maps = given
             shown = balanced_loss(enlarged(maps.float(), masks.shape[1:]), masks)
-            loss = self._loss(logits, target) + shown
+            loss = self._loss(logits, target) + self._mask_weight * shown
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         if self.config.clip is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.config.clip)
         self.optimiser.step()
         return loss.detach()
+
+    @contextmanager
+    def _maps_given(self, wanted: bool) -> Iterator[None]:
+        """Let the readout give its maps beside the logits for a while."""
+        if not wanted:
+            yield
+            return
+        assert isinstance(self._readout, Readout)  # by __init__
+        self._readout.gives_maps = True
+        try:
+            yield
+        finally:
+            self._readout.gives_maps = False
 
     def _loss(self, logits: Tensor, target: Tensor) -> Tensor:
         if self.config.balance:
@@ -258,6 +282,7 @@ class _Recorded:
 
     def __init__(self, step: Step, batch: tuple[Tensor, ...]) -> None:
         self.batch = tuple(part.clone() for part in batch)
+        self._mask_weight = step._mask_weight
         with _unchanged(step):
             side = torch.cuda.Stream(step.device)
             side.wait_stream(torch.cuda.current_stream(step.device))
@@ -271,9 +296,10 @@ class _Recorded:
         with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
             self.loss = step._step(*self.batch)
 
-    def takes(self, batch: tuple[Tensor, ...]) -> bool:
-        """Whether a batch is of the parts and sizes that were recorded."""
-        return [part.shape for part in self.batch] == [part.shape for part in batch]
+    def takes(self, batch: tuple[Tensor, ...], mask_weight: float) -> bool:
+        """Whether a batch is of the parts and sizes that were recorded, and weighs the same."""
+        alike = [part.shape for part in self.batch] == [part.shape for part in batch]
+        return alike and (len(batch) < 3 or mask_weight == self._mask_weight)
 
     def __call__(self, batch: tuple[Tensor, ...]) -> Tensor:
         for there, part in zip(self.batch, batch, strict=True):

@@ -107,6 +107,7 @@ def load_weights(name: str) -> "nn.Module":
     Shape
     -----
     images : (B, 1, H, W) in [0, 1]; output : (B, 2)
+    Of a network for natural images: (B, 3, H, W) and (B, 2, H, W).
     """
     known = card(name)
     path = _numbers(name)
