@@ -81,6 +81,7 @@ def test_shares_are_equal_unless_given():
             lambda: Stage(sources=(Source(path="files"),), images=1, mask_weight=1.0),
             "mask_weight needs images that are drawn; files is a folder",
         ),
+        (lambda: run(contractor=-1.0), "contractor must be 0 or more; got -1.0"),
         (
             lambda: Stage(sources=(Source(),), images=1, mask_weight=-1.0),
             "mask_weight must be 0 or more; got -1.0",

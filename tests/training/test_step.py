@@ -1,3 +1,4 @@
+import warnings
 from copy import deepcopy
 from dataclasses import replace
 
@@ -5,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from hgru_vision.circuits import EquilibriumWarning, contractor_penalty
 from hgru_vision.data.bsds_stream import IGNORED
 from hgru_vision.training.checkpoint import build
 from hgru_vision.training.distributed import Group
@@ -302,6 +304,41 @@ def test_masks_in_the_place_of_labels_are_not_taught_any_more(tiny, built):
     config = tiny(stages=(replace(stage, masks=True), stage))
     with pytest.raises(ValueError, match="not taught any more: mask_weight=1 teaches them beside"):
         Step(built(config), config, ALONE)
+
+
+def test_a_contractor_is_added_to_the_loss(tiny, batch):
+    options = {"steps": 3}
+    plain = tiny(model="hgru_crbp", options=options)
+    config = replace(plain, contractor=10.0)
+    network = build(config)
+    with torch.no_grad():
+        network.features.w.pairs.mul_(40)  # until a step is no contraction
+    images = batch[0][:2, None, :16, :16] / 255
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EquilibriumWarning)
+        drive = network.input(images)
+        state = network.features(drive)
+        penalty = contractor_penalty(network.features.recurrence(drive), state)
+        assert penalty > 1e-4
+        given = batch[0][:2, :16, :16], batch[1][:2]
+        losses = [Step(deepcopy(network), each, ALONE)(*given) for each in (plain, config)]
+        step = Step(network, config, ALONE)
+        for _ in range(20):
+            last = step(*given)
+    torch.testing.assert_close(losses[1] - losses[0], 10 * penalty.detach())
+    assert last < losses[1] / 2
+    with torch.no_grad():
+        network.eval()(images)
+    assert not hasattr(step._contractor, "_state")  # nothing is kept
+
+
+def test_a_contractor_needs_a_fixed_point_and_no_compiler(tiny, built):
+    config = tiny(contractor=1.0)
+    with pytest.raises(ValueError, match="such as hgru_crbp; hgru_small does not"):
+        Step(built(config), config, ALONE)
+    config = tiny(model="hgru_crbp", options={}, contractor=1.0, compile=True)
+    with pytest.raises(ValueError, match="contractor cannot be compiled; give compile=false"):
+        Step(build(config), config, ALONE)
 
 
 def test_masks_need_the_papers_readout(tiny):

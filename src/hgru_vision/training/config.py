@@ -210,6 +210,9 @@ class RunConfig:
         Batches at the end of the last stage over which it falls in a straight line to 0.
     clip
         Largest norm of the gradient; None leaves it as it is.
+    contractor
+        Above 0, add so many times `contractor_penalty` to the loss, so that a network that runs to
+        a fixed point (`hgru_crbp`) learns to have one. The authors of C-RBP take 10.
     precision
         "float32"; "tf32" allows the tensor cores' shorter mantissa; "bfloat16" is autocast.
     compile, channels_last, cuda_graph
@@ -253,6 +256,7 @@ class RunConfig:
     warm_up: int = 0
     cool_down: int = 0
     clip: float | None = None
+    contractor: float = 0.0
     precision: Precision = "float32"
     compile: bool = False
     channels_last: bool = False
@@ -276,6 +280,7 @@ class RunConfig:
         for name in ("seed", "data_seed", "statistics_batches", "warm_up", "cool_down"):
             _require(self, name, getattr(self, name) >= 0, "0 or more")
         _require(self, "learning_rate", 0 < self.learning_rate < math.inf, "greater than 0")
+        _require(self, "contractor", 0 <= self.contractor < math.inf, "0 or more")
         _require(self, "clip", self.clip is None or self.clip > 0, "greater than 0")
         for name in ("stuck_after", "full_rate_inputs"):
             counted = getattr(self, name) is None or getattr(self, name) >= 1

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from hgru_vision.circuits.equilibrium import EquilibriumHGRU, contractor_penalty
 from hgru_vision.circuits.symmetric import SymmetricKernel
 from hgru_vision.data.bsds_stream import IGNORED
 from hgru_vision.models.stages import Readout, enlarged
@@ -80,6 +81,7 @@ class Step:
                 "masks in the place of labels are not taught any more: mask_weight=1 teaches them "
                 "beside labels"
             )
+        self._contractor = _Contractor(self.network, config) if config.contractor else None
         if group.size > 1:
             synchronise(self.network)
             self._forward = nn.parallel.DistributedDataParallel(self.network)
@@ -172,6 +174,9 @@ class Step:
             logits, maps = given
             shown = balanced_loss(enlarged(maps.float(), masks.shape[1:]), masks)
             loss = self._loss(logits, target) + self._mask_weight * shown
+        if self._contractor is not None:
+            with self.autocast():
+                loss = loss + self.config.contractor * self._contractor.penalty()
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         if self.config.clip is not None:
@@ -275,6 +280,34 @@ def balanced_loss(logits: Tensor, target: Tensor) -> Tensor:
         total = total + (each * here).sum(dim=(1, 2)) / count.clamp(min=1)
         kinds = kinds + (count > 0)
     return (total / kinds.clamp(min=1)).mean()
+
+
+class _Contractor:
+    """The penalty of a network's layer that runs to a fixed point, where it last ran to."""
+
+    def __init__(self, network: nn.Module, config: RunConfig) -> None:
+        layers = [each for each in network.modules() if isinstance(each, EquilibriumHGRU)]
+        if not layers:
+            raise ValueError(
+                f"contractor is for networks that run to a fixed point, such as hgru_crbp; "
+                f"{config.model} does not"
+            )
+        if config.compile:
+            raise ValueError("contractor cannot be compiled; give compile=false")
+        (self._layer,) = layers
+        if next(network.parameters()).is_cuda and self._layer.backend == "auto":
+            self._layer.backend = "fft"  # which can be differentiated twice
+        self._layer.register_forward_hook(self._keep)
+
+    def _keep(self, layer: nn.Module, given: tuple[Tensor, ...], state: Tensor) -> None:
+        if torch.is_grad_enabled():  # in a step, not in an evaluation
+            self._drive, self._state = given[0], state
+
+    def penalty(self) -> Tensor:
+        """Compute it, and let go of what it is computed from."""
+        drive, state = self._drive, self._state
+        del self._drive, self._state
+        return contractor_penalty(self._layer.recurrence(drive), state)
 
 
 class _Recorded:
