@@ -325,10 +325,10 @@ def test_a_contractor_is_added_to_the_loss(tiny, batch):
         step = Step(network, config, ALONE)
         for _ in range(20):
             last = step(*given)
+        with torch.no_grad():
+            network.eval()(images)
     torch.testing.assert_close(losses[1] - losses[0], 10 * penalty.detach())
     assert last < losses[1] / 2
-    with torch.no_grad():
-        network.eval()(images)
     assert not hasattr(step._contractor, "_state")  # nothing is kept
 
 
