@@ -133,3 +133,16 @@ def test_boundaries_are_told_by_their_auc(row):
 def test_contours_are_no_pathfinder_to_be_completed(row):
     (study,) = studies([row("hgru", 9, dataset="contours")])
     assert study.lengths == [9]
+
+
+def test_conditions_of_contours_are_drawn_together(row):
+    rows = [row("contour_hgru", length, dataset="contours") for length in (5, 9)]
+    page = report_html(studies(rows))
+    text, images = read(page)
+    assert "All conditions of the synthetic contours" in text
+    assert len(images) == 1
+    assert "not drawn" not in text and "without linking: " in text
+    other = row("contour_hgru", 14, dataset="contours", cool_down=3)
+    text, images = read(report_html(studies([*rows, other])))
+    assert not images
+    assert "not drawn; runs of contour_hgru differ in cool_down, 0 and 3" in text

@@ -4,14 +4,19 @@ import html
 import math
 from base64 import b64encode
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from matplotlib.figure import Figure
+
+from hgru_vision.analysis.psychophysics_study import scores_of_rows
 from hgru_vision.analysis.study import LEARNT, Cell, Network, Study
 from hgru_vision.figures.names import display
+from hgru_vision.figures.psychophysics_study import contour_study_figure
 from hgru_vision.figures.registry import FIGURES, draw
-from hgru_vision.figures.style import WIDTH, NothingToDraw, render
+from hgru_vision.figures.style import WIDTH, render
 from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.papers.linsley2018 import RUNS
+from hgru_vision.sweeps.ledger import LedgerRow
 
 __all__ = ["report_html"]
 
@@ -69,6 +74,7 @@ probes read the label without following one (<code>hgru audit</code>): an accura
 it (<span class="below">marked so</span>) says nothing of tracing. The tables are in per cent.</p>
 <ul>{links}</ul>
 {"".join(map(_section, studies))}
+{_contours([row for study in studies for row in study.rows])}
 </body></html>
 """
 
@@ -93,7 +99,8 @@ def _accuracies(study: Study) -> str:
     for length in study.lengths:
         shortcut = study.shortcut(length)
         without = "not measured" if shortcut is None else _percent(shortcut)
-        images, note = f"{length} paddles", f"without a path: {without}"
+        way = "a path" if study.pathfinder else "linking"
+        images, note = f"{length} paddles", f"without {way}: {without}"
         if study.segmentation:
             note = "of the pixels"
         if study.boundaries:
@@ -149,14 +156,28 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
+def _contours(rows: Sequence[LedgerRow]) -> str:
+    """Draw all conditions of the contour study together; each has a section of its own above."""
+    own = [row for row in rows if row.config.task.dataset == "contours"]
+    if not own:
+        return ""
+    caption = "Contours: accuracy against spacing"
+    picture = _embedded(caption, lambda: contour_study_figure(scores_of_rows(own)))
+    return f"<h2>All conditions of the synthetic contours</h2>{picture}"
+
+
 def _picture(name: str, study: Study) -> str:
-    caption = html.escape(FIGURES[name])
-    try:
-        figure = draw(name, study)
-    except NothingToDraw as nothing:
-        return f"<p class='none'>{caption}: not drawn; {html.escape(str(nothing))}.</p>"
     # The stimuli are pixels; all else is lines.
-    kind, mime = ("png", "png") if name == "exemplars" else ("svg", "svg+xml")
+    return _embedded(FIGURES[name], lambda: draw(name, study), pixels=name == "exemplars")
+
+
+def _embedded(caption: str, make: Callable[[], Figure], *, pixels: bool = False) -> str:
+    caption = html.escape(caption)
+    try:
+        figure = make()
+    except ValueError as error:  # there is nothing to draw, or it cannot be drawn together
+        return f"<p class='none'>{caption}: not drawn; {html.escape(str(error))}.</p>"
+    kind, mime = ("png", "png") if pixels else ("svg", "svg+xml")
     data = b64encode(render(figure, kind)).decode()
     width = WIDEST * figure.get_figwidth() / WIDTH
     return (
