@@ -75,7 +75,7 @@ class StepBatchNorm(nn.Module):
 
 
 class NotTracking:
-    """Leave running statistics alone while a step is computed again; to be entered any often."""
+    """Leave running statistics alone while a step is computed again, as often as it is."""
 
     def __init__(self, norms: Sequence[StepBatchNorm]) -> None:
         self.norms = norms

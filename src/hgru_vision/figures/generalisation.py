@@ -132,7 +132,7 @@ def _panel(axes: Axes, rows: Sequence[Row], looks: dict[str, Mark]) -> None:
         axes.set_xticks(range(len(words)), [str(word) for word in words], rotation=30, ha="right")
         axes.set_xlim(-0.5, len(words) - 0.5)
     else:
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(7, integer=True))
 
 
 def _as_trained(row: Row) -> bool:
