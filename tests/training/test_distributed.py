@@ -44,11 +44,24 @@ assert result is None if sys.argv[3:] else result.outcome == "finished"
 """
 
 
-def torchrun(config, folder: Path, *budget: str) -> None:
+# The second process fails in its third batch, as a circuit that finds itself diverging does.
+POISON = """
+import os
+from hgru_vision.training.step import Step
+step = Step.__call__
+def poisoned(self, *batch, **keywords):
+    if os.environ["RANK"] == "1" and self.batches == 2:
+        raise FloatingPointError("the state is not finite")
+    return step(self, *batch, **keywords)
+Step.__call__ = poisoned
+"""
+
+
+def torchrun(config, folder: Path, *budget: str, first: str = "") -> None:
     folder.mkdir(exist_ok=True)
     plan, script = folder.with_suffix(".json"), folder.with_suffix(".py")
     plan.write_text(json.dumps(config.to_json()))
-    script.write_text(CHILD)
+    script.write_text(first + CHILD)
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
     alone = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
@@ -98,6 +111,14 @@ def test_two_processes_that_were_stopped_end_the_same(tiny, tmp_path):
     assert stopped["loss"] == pytest.approx(whole["loss"], abs=1e-7)
     first, second = (torch.load(tmp_path / name / "rank0.pt") for name in ("whole", "stopped"))
     assert all(torch.equal(first[key], second[key]) for key in first)
+
+
+@pytest.mark.slow
+def test_a_process_that_diverges_alone_ends_the_run(tiny, tmp_path):
+    """The other would wait for its gradients for half an hour."""
+    with pytest.raises(subprocess.CalledProcessError):
+        torchrun(tiny(), tmp_path / "poisoned", first=POISON)
+    assert not (tmp_path / "poisoned" / "result.json").exists()
 
 
 @pytest.fixture
