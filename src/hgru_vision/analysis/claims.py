@@ -210,8 +210,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         name="The GRU fails",
-        says="A convolutional GRU of 8 steps is less accurate than the hGRU; of recurrent "
-        "networks only the hGRU comes near perfect accuracy on all lengths.",
+        says="A convolutional GRU of 8 steps is less accurate than the hGRU, and not near perfect "
+        "on the longest paths.",
         place=f"{_TRENDS} and its caption",
         judge=_gru,
     ),
@@ -243,8 +243,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         name="The hGRU learns fastest",
-        says="Its area under the learning curve is above that of all other recurrent networks; "
-        "only the U-Net comes close.",
+        says="Its area under the learning curve is above that of all other recurrent networks. "
+        "(That of all networks only the U-Net comes close is not judged here.)",
         place="Main, Fig. 3b",
         judge=_rate,
     ),

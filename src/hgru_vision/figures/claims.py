@@ -29,7 +29,8 @@ number of ours is in it.
   all runs and how many failed (diverged or below {LEARNT:.0%}).
 - The paper gives no numbers. A length counts as **solved** from {SOLVED:.0%} on; a drop up to
   {NEGLIGIBLE:.0%} is **negligible**; one accuracy is **above** another if the 95 % intervals of the
-  best of equally many runs do not overlap. These intervals are over test images: what seeds differ
+  best of equally many runs do not overlap, and **falls** with length if so its ends are told apart
+  and no length is above a shorter one. These intervals are over test images: what seeds differ
   by is not in them, and of one run each nothing is known of it.
 - A claim whose parts all hold is reproduced; some, partly; none, not. A claim of which a part was
   not run is at most partly reproduced.
