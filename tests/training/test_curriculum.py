@@ -60,14 +60,14 @@ def test_runs_alike_but_for_their_seeds_are_counted():
 
 
 def test_the_message_tells_how_usual_it_is_and_what_to_try():
-    text = stuck_message(CONFIG, points(0.51, 0.49), [row(stuck=True), row()])
+    text = stuck_message(CONFIG, points(0.51, 0.49), [row(stuck=True), row()], seen=64)
     assert "At chance after 64 images: loss 0.693, best accuracy 51.0% on 1,000" in text
     assert "Of the runs like it in the ledger 1 of 2 ended there." in text
     assert "a curriculum of shorter paths before length 14: hgru train curriculum" in text
     assert "another --seed" in text
     assert "--set full_rate_inputs=1875 in another folder" in text
     slower = replace(CONFIG, full_rate_inputs=1_875)
-    assert "full_rate_inputs" not in stuck_message(slower, points(0.5), [])
+    assert "full_rate_inputs" not in stuck_message(slower, points(0.5), [], seen=64)
 
 
 def test_the_message_tells_the_cause_where_it_can_be_seen():
@@ -77,7 +77,7 @@ def test_the_message_tells_the_cause_where_it_can_be_seen():
         "self-excited": "Its activity feeds itself: it is as strong where an image is empty",
     }
     for cause, words in causes.items():
-        text = stuck_message(CONFIG, points(0.5), [], cause=cause)
+        text = stuck_message(CONFIG, points(0.5), [], seen=64, cause=cause)
         assert words in text
         assert sum(other in text for other in causes.values() if other) == bool(words)
 
@@ -85,8 +85,8 @@ def test_the_message_tells_the_cause_where_it_can_be_seen():
 def test_the_message_of_a_run_that_ends_says_so_and_names_the_stage():
     stages = (Stage(sources=(Source(length=6),), images=64), *CONFIG.stages)
     config = replace(CONFIG, stages=stages, stuck_after=64, stop_when_stuck=True)
-    text = stuck_message(config, points(0.51, 0.49), [])
-    assert "At chance after 64 images (stage 1 of 2): loss 0.693" in text
+    text = stuck_message(config, points(0.51, 0.49), [], seen=32)
+    assert "At chance after 32 images of stage 1 of 2: loss 0.693" in text
     assert "The ledger has no run like it" in text
     assert "The run ends here (stop_when_stuck)." in text
     assert "--set stop_when_stuck=false in another folder" in text
@@ -98,5 +98,5 @@ def test_the_message_of_a_run_that_ends_says_so_and_names_the_stage():
 )
 def test_no_curriculum_is_advised_where_there_is_one_or_none_can_be(source, stages):
     stage = Stage(sources=(source,), images=64)
-    text = stuck_message(replace(CONFIG, stages=(stage,) * stages), points(0.5), [])
+    text = stuck_message(replace(CONFIG, stages=(stage,) * stages), points(0.5), [], seen=64)
     assert "hgru train curriculum" not in text

@@ -102,7 +102,12 @@ def stuck_share(rows: Iterable[Row], config: RunConfig) -> tuple[int, int]:
 
 
 def stuck_message(
-    config: RunConfig, curve: Sequence[Point], rows: Iterable[Row], *, cause: Cause | None = None
+    config: RunConfig,
+    curve: Sequence[Point],
+    rows: Iterable[Row],
+    *,
+    seen: int,
+    cause: Cause | None = None,
 ) -> str:
     """Tell a user that a run is at chance, how usual that is, and what to try.
 
@@ -114,6 +119,8 @@ def stuck_message(
         Evaluations of the stage that is not learnt.
     rows
         Of the ledger.
+    seen
+        Images of that stage.
     cause
         As `find_cause` found it.
     """
@@ -126,12 +133,12 @@ def stuck_message(
     )
     best = max(point.accuracy for point in curve)
     stages = len(config.stages)
-    where = "" if stages == 1 else f" (stage {last.stage + 1} of {stages})"
+    where = "" if stages == 1 else f" of stage {last.stage + 1} of {stages}"
     ends = "\nThe run ends here (stop_when_stuck)." if config.stop_when_stuck else ""
     why = "" if cause is None else f"\n{CAUSES[cause]}"
     tries = "\n".join(f"  - {each}" for each in _advice(config))
     return (
-        f"At chance after {last.images:,} images{where}: loss {last.loss:.3f}, best accuracy "
+        f"At chance after {seen:,} images{where}: loss {last.loss:.3f}, best accuracy "
         f"{best:.1%} on {config.evaluation_images:,} held-out images. {known}{why}{ends}\n"
         f"What to try (more under 'Stuck at 0.693' in docs/training.md):\n{tries}"
     )

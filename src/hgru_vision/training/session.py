@@ -219,7 +219,7 @@ class Session:
         if seen >= config.stuck_after and at_chance(curve, config.evaluation_images):
             some = torch.tensor(held_out.batch(range(min(len(held_out), LOOKED_AT))))
             cause = find_cause(self.step.network, self.step.prepare(some.to(self.group.device)))
-            self.display.say(stuck_message(config, curve, self.ledger, cause=cause))
+            self.display.say(stuck_message(config, curve, self.ledger, seen=seen, cause=cause))
             position.told_stuck = True
 
     def _diverge(self, batch: int, loss: float) -> None:
