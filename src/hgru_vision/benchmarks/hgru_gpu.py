@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import math
 import statistics
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -168,7 +169,7 @@ def _error_table(batch: int) -> Table:
         plain32, ours32 = _errors("reference", batch), _errors("gemm32", batch)
     _exact.cache_clear()
     table = _table(
-        f"Relative error against float64, batch {batch}, median of {ERROR_DRAWS} draws",
+        f"Relative error against float64, batch {batch}, {ERROR_DRAWS} draws",
         ("conv2d, TF32", "gemm", "", "gemm32, TF32", "", "conv2d, float32", "gemm32", ""),
     )
     for name in plain:
@@ -181,18 +182,14 @@ def _error_table(batch: int) -> Table:
 
 
 def _errors(backend: Backend, batch: int) -> dict[str, float]:
-    """Give the relative error of each outcome, the median of several draws.
-
-    Not their mean: the readout takes the largest of a map, and where that moves to a neighbour of
-    almost the same value, the gradient is another one altogether.
-    """
-    drawn: dict[str, list[float]] = {}
+    """Give the relative error of each outcome, the root of its mean square over several draws."""
+    squares: dict[str, list[float]] = {}
     for draw in range(ERROR_DRAWS):
         exact = _exact(batch, draw)
         for name, got in _outcomes(_network(backend), _images(batch, draw)).items():
             error = (got.double() - exact[name]).norm() / exact[name].norm()
-            drawn.setdefault(name, []).append(float(error))
-    return {name: statistics.median(each) for name, each in drawn.items()}
+            squares.setdefault(name, []).append(float(error) ** 2)
+    return {name: math.sqrt(statistics.mean(each)) for name, each in squares.items()}
 
 
 @functools.cache
