@@ -77,6 +77,7 @@ def launch_all(channels, storage):
     from hgru_vision.ops.gemm import GemmKernel
     from hgru_vision.ops.hgru import Parameters, run
     from hgru_vision.ops.map_kernels import TwoMaps
+    from hgru_vision.ops.mix_kernels import nearest_tf32
     from hgru_vision.ops.response_kernels import SquaredResponses
 
     layer = HGRU(channels, kernel_size=3, timesteps=2)
@@ -90,10 +91,13 @@ def launch_all(channels, storage):
     TwoMaps.apply(features, torch.rand(2, channels)).sum().backward()
     filters = torch.rand(channels, 1, 7, 7, requires_grad=True)
     SquaredResponses.apply(x[:, :1].detach(), filters).sum().backward()
+    nearest_tf32(torch.rand(8), torch.rand(8))
 
 
 if __name__ == "__main__":
     JITFunction.run = compile_launch
     for width in map(int, sys.argv[1:] or ["25"]):
-        for dtype in (torch.float16, torch.float32):
-            launch_all(width, dtype)
+        launch_all(width, torch.float16)
+        for precision in ("highest", "high"):  # float32 as itself, and as TF32
+            torch.set_float32_matmul_precision(precision)
+            launch_all(width, torch.float32)

@@ -71,11 +71,20 @@ def test_results_are_written_where_asked():
 
 def test_waves_of_ones_are_exact_in_float16():
     domain = dft.circle(150, 150, 15)
-    exact = dft._matrices(domain, torch.float64, torch.device("cpu"))
-    stored = dft._matrices(domain, torch.float16, torch.device("cpu"))
+    exact = dft._matrices(domain, torch.float64, torch.device("cpu"), False)
+    stored = dft._matrices(domain, torch.float16, torch.device("cpu"), False)
     for a, b in zip(exact, stored, strict=True):
         largest = a.abs().max()
         assert torch.equal(b.double()[a.abs() == largest], a[a.abs() == largest])
+
+
+def test_matrices_of_tf32_are_the_nearest():
+    domain = dft.circle(150, 150, 15)
+    exact = dft._matrices(domain, torch.float64, torch.device("cpu"), False)
+    rounded = dft._matrices(domain, torch.float32, torch.device("cpu"), True)
+    for a, b in zip(exact, rounded, strict=True):
+        assert (b.view(torch.int32) & 0x1FFF == 0).all()
+        assert ((b - a).abs() <= a.abs() * 2.0**-11).all()
 
 
 @pytest.mark.parametrize("size", [8, 80, 158, 160, 320])

@@ -277,3 +277,21 @@ def test_errors_at_full_size(gpu_forms, poisoned, case):
     )
     assert max(exact) < 1e-5
     assert max(half) < 2e-3
+
+
+@pytest.mark.gpu
+def test_products_of_tf32_have_no_bias(gpu_forms):
+    # Of positive numbers, what matrix units cut off would make every result smaller, by some 1e-3.
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(2, 25, 150, 150, generator=generator).cuda()
+    weight = torch.rand(25, 25, 15, 15, generator=generator).cuda()
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        got = gpu_forms.gemm.GemmKernel.prepare(weight, x, torch.float32)(x)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    exact = F.conv2d(x.cpu().double(), weight.cpu().double(), padding=7)
+    inner = (got.cpu().double() / exact - 1)[..., 7:-7, 7:-7]
+    assert inner.mean().abs() < 1e-4
+    assert inner.abs().max() > 1e-5  # these were TF32

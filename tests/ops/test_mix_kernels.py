@@ -37,6 +37,40 @@ def test_float32_is_exact_only_where_torch_is(gpu_forms):
     assert found == {"highest": "ieee", "high": "tf32"}
 
 
+def test_numbers_are_rounded_to_the_nearest_tf32(gpu_forms):
+    generator = torch.Generator().manual_seed(0)
+    numbers = torch.randn(5000, generator=generator) * 10.0 ** torch.arange(-30, 20, 0.01)
+    exact = numbers.double()
+    unit = 2.0 ** (exact.abs().log2().floor() - 10)  # 10 bits behind the first
+    expected = ((exact / unit).round() * unit).float()  # no draw lies halfway
+    special = torch.tensor([torch.nan, torch.inf, -torch.inf, 0.0, -0.0])
+    given = torch.cat([numbers, special]).to(gpu_forms.device)
+    got = gpu_forms.mix_kernels.nearest_tf32(given, torch.empty_like(given)).cpu()
+    assert torch.equal(got[:5000], expected)
+    torch.testing.assert_close(got[5000:], special, equal_nan=True)
+
+
+def test_a_product_of_tf32_rounds_what_it_multiplies(gpu_forms):
+    # A whole spectrum of numbers just above the middle between two of TF32: cut off, each would
+    # be smaller, and so would all results.
+    above = 1 + 2.0**-11 + 2.0**-13
+    spectrum = torch.full((16, 2, 8, 1, 8), above, device=gpu_forms.device)
+    kernel = torch.zeros(16, 2, 8, 8, 8, device=gpu_forms.device)
+    kernel[:, 0] = torch.eye(8)
+    before = torch.get_float32_matmul_precision()
+    found = {}
+    try:
+        for setting in ("highest", "high"):
+            torch.set_float32_matmul_precision(setting)
+            mixed = torch.empty_like(spectrum)
+            found[setting] = set(
+                gpu_forms.mix_kernels.mix(spectrum, kernel, mixed).unique().tolist()
+            )
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert found == {"highest": {above}, "high": {1 + 2.0**-10}}
+
+
 def test_a_gradient_is_added_with_its_unit(gpu_forms):
     spectra = torch.randn(3, 16, 2, 8, 2, 8).to(gpu_forms.device)
     gradients = torch.randn(3, 16, 2, 8, 2, 8).to(gpu_forms.device)

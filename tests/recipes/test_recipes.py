@@ -62,6 +62,14 @@ def test_the_last_stage_of_a_curriculum_has_as_many_images_as_are_asked_for():
     assert longer.stages[:-1] == usual.stages[:-1]
 
 
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_curriculum_that_begins_from_weights_has_its_last_stage_alone(mixed):
+    given = {"length": 9, "preset": "matched", "mixed": mixed}
+    run = curriculum(start="hgru.pathfinder9", **given)
+    assert run.stages == curriculum(**given).stages[-1:]
+    assert (run.start, run.start_readout) == ("hgru.pathfinder9", True)
+
+
 def test_a_mixed_curriculum_ends_with_all_lengths_together():
     run = make_run("curriculum", length=14, preset="matched", mixed=True)
     assert [source.length for source in run.stages[-1].sources] == [3, 6, 9, 14]

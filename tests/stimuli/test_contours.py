@@ -102,6 +102,16 @@ def test_the_grid_says_nothing_of_the_label():
     assert chi2_contingency(table).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("shear", [-0.6, 0.0, 0.6])
+def test_without_sheared_columns_there_are_two_directions_at_every_shear(shear):
+    config = ContourConfig(length=5, shear=shear, shear_columns=False)
+    grown = scenes(config, 0, np.arange(200))
+    steep = np.arctan2(1, 1 + shear)
+    assert sorted(set(grown.directions.round(6))) == [round(steep, 6), round(np.pi - steep, 6)]
+    rows = grown.paddles[..., 1].reshape(200, 32, 32)
+    assert (np.ptp(rows, axis=2) == 0).all()  # what was moved are rows
+
+
 def test_of_a_pair_exactly_one_has_a_contour():
     found = labels(SMALL, 3, np.arange(1000)).reshape(-1, 2)
     assert (found.sum(1) == 1).all()
@@ -196,6 +206,7 @@ def test_an_image_is_a_function_of_seed_and_index():
         (ContourConfig(), "2bc98716faf5ccbe"),
         (ContourConfig(length=17, shear=-0.6, canvas=150, scattered=False), "83dd403041888e20"),
         (ContourConfig(length=14, shear=0.6, antialias=False), "762474441fccea21"),
+        (ContourConfig(length=5, shear=0.4, shear_columns=False), "9a4813abe626fef5"),
     ],
 )
 def test_images_stay_as_they_are(config, digest):

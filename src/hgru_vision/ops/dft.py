@@ -38,6 +38,7 @@ __all__ = [
     "multiplier",
     "multiplier_gradient",
     "multiplier_unit",
+    "multiplies_as_tf32",
     "synthesise",
 ]
 
@@ -120,15 +121,15 @@ def analyse(
     image : (H, stored width, B, K); half : as `halfway` makes it; output : (R, 2, C, B, K)
     """
     height, width, batch, channels = image.shape
-    along_x, along_y, _, _ = _matrices(domain, image.dtype, image.device)
+    along_x, along_y, _, _ = _matrices(domain, image.dtype, image.device, _tf32(image))
     half = halfway(image, domain) if half is None else half
     torch.bmm(
         along_x.expand(height, -1, -1),
-        image.reshape(height, width, -1),
+        _operand(image).reshape(height, width, -1),
         out=half[: 2 * height].view(height, 2 * domain.columns, -1),
     )
     flat = None if out is None else out.view(2 * domain.rows, -1)
-    spectrum = torch.mm(along_y, half, out=flat)
+    spectrum = torch.mm(along_y, _operand(half, in_place=True), out=flat)
     return spectrum.view(domain.rows, 2, domain.columns, batch, channels)
 
 
@@ -137,15 +138,17 @@ def synthesise(
 ) -> Tensor:
     """Transform half spectra back, for the pixels of the image alone; zeros in the other columns.
 
+    Where products are TF32, the spectrum is taken as rounded to it (`mix` does so).
+
     Shape
     -----
     spectrum : (R, 2, C, B, K); half : as `halfway` makes it; output : (H, stored width, B, K)
     """
     *_, batch, channels = spectrum.shape
-    _, _, along_y, along_x = _matrices(domain, spectrum.dtype, spectrum.device)
+    _, _, along_y, along_x = _matrices(domain, spectrum.dtype, spectrum.device, _tf32(spectrum))
     room = None if half is None else half[: 2 * domain.height]
     half = torch.mm(along_y, spectrum.reshape(2 * domain.rows, -1), out=room)
-    half = half.view(domain.height, 2 * domain.columns, -1)
+    half = _operand(half, in_place=True).view(domain.height, 2 * domain.columns, -1)
     flat = None if out is None else out.view(domain.height, domain.stored_width, -1)
     image = torch.bmm(along_x.expand(domain.height, -1, -1), half, out=flat)
     return image.view(domain.height, domain.stored_width, batch, channels)
@@ -200,6 +203,24 @@ def multiplier_unit(weight: Tensor, domain: Circle) -> Tensor:
     return (largest.log2().ceil() - 15).exp2().reshape(1)
 
 
+def multiplies_as_tf32(dtype: torch.dtype) -> bool:
+    """Tell whether a GPU multiplies matrices of a dtype as TF32."""
+    return dtype == torch.float32 and torch.backends.cuda.matmul.fp32_precision == "tf32"
+
+
+def _tf32(numbers: Tensor) -> bool:
+    return numbers.is_cuda and multiplies_as_tf32(numbers.dtype)
+
+
+def _operand(numbers: Tensor, *, in_place: bool = False) -> Tensor:
+    """Round to the nearest TF32 what is multiplied as TF32; `state_kernels` tells why."""
+    if not _tf32(numbers):
+        return numbers
+    from hgru_vision.ops.mix_kernels import nearest_tf32  # Triton's, which is where a GPU is
+
+    return nearest_tf32(numbers, numbers if in_place else torch.empty_like(numbers))
+
+
 class Multiplier(torch.autograd.Function):
     """`multiplier` for weights that are trained.
 
@@ -237,9 +258,9 @@ def _exact_products(device: torch.device) -> Iterator[None]:
 # Nothing is given up: a recorded step reads these tables without asking for them again.
 @cache
 def _matrices(
-    domain: Circle, dtype: torch.dtype, device: torch.device
+    domain: Circle, dtype: torch.dtype, device: torch.device, tf32: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Make the transforms along x and y, and back along y and x."""
+    """Make the transforms along x and y, and back along y and x; as TF32 rounds them or not."""
     cosine, sine = _waves(domain.columns, torch.arange(domain.width), domain.x_size)
     along_x = torch.cat([cosine, -sine]) / _root(domain.x_size)  # ((2, fx), x)
     cosine, sine = _waves(domain.rows, torch.arange(domain.height), domain.rows)
@@ -252,7 +273,10 @@ def _matrices(
         along_y.T,
         F.pad(along_x.T * mirror, (0, 0, 0, width - domain.width)),
     )
-    return tuple(m.contiguous().to(device, dtype) for m in every)  # type: ignore[return-value]
+    tables = (m.contiguous().to(dtype) for m in every)
+    if tf32:
+        tables = ((m.view(torch.int32) + 0x1000 & -0x2000).view(torch.float32) for m in tables)
+    return tuple(m.to(device) for m in tables)  # type: ignore[return-value]
 
 
 @cache

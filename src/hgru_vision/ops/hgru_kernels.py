@@ -20,6 +20,7 @@ import triton.language as tl
 from hgru_vision.ops.state_kernels import (
     load_gate,
     load_state,
+    product,
     row_sizes,
     store_gate,
     store_state,
@@ -117,7 +118,7 @@ def gate(
     inside = (r < rows)[:, None] & (k < PITCH)[None, :]
     h2 = load_state(h2_in, h2_exponents, r, at, r < rows, inside)
     g1 = _sigmoid(
-        tl.dot(h2.to(u1.dtype.element_ty), _matrix(u1, k, CHANNELS), input_precision=PRECISION)
+        product(h2.to(u1.dtype.element_ty), _matrix(u1, k, CHANNELS), PRECISION)
         + _constant(table, 0, k, CHANNELS)
     )  # Eq. 3
     tl.store(u_out + at, (g1 * h2).to(u_out.dtype.element_ty), inside)
@@ -147,8 +148,7 @@ def inhibit(
     tl.store(h1_out + at, h1, inside)
     if GATE:
         g2 = _sigmoid(
-            tl.dot(h1, _matrix(u2, k, CHANNELS), input_precision=PRECISION)
-            + _constant(table, 1, k, CHANNELS)
+            product(h1, _matrix(u2, k, CHANNELS), PRECISION) + _constant(table, 1, k, CHANNELS)
         )  # Eq. 6
         store_gate(g2_out, at, inside, g2)
 
@@ -174,8 +174,7 @@ def excite(
     kappa, beta = _constant(table, 4, k, CHANNELS), _constant(table, 5, k, CHANNELS)
     omega, eta = _constant(table, 6, k, CHANNELS), tl.load(eta_in)
     g2 = _sigmoid(
-        tl.dot(h1_stored, _matrix(u2, k, CHANNELS), input_precision=PRECISION)
-        + _constant(table, 1, k, CHANNELS)
+        product(h1_stored, _matrix(u2, k, CHANNELS), PRECISION) + _constant(table, 1, k, CHANNELS)
     )  # Eq. 6
     h1 = h1_stored.to(tl.float32)
     candidate = _tanh(kappa * h1 + beta * c2 + omega * h1 * c2, h1_in)  # Eq. 8
@@ -186,7 +185,7 @@ def excite(
     else:
         store_state(h2_out, out_exponents, r, at, r < rows, inside, h2, row_sizes(h2))
         g1 = _sigmoid(
-            tl.dot(h2.to(u1.dtype.element_ty), _matrix(u1, k, CHANNELS), input_precision=PRECISION)
+            product(h2.to(u1.dtype.element_ty), _matrix(u1, k, CHANNELS), PRECISION)
             + _constant(table, 0, k, CHANNELS)
         )  # Eq. 3
         tl.store(u_out + at, (g1 * h2).to(u_out.dtype.element_ty), inside)
@@ -255,8 +254,8 @@ def excite_backward(
         domega += _folded(dz * h1 * c2, FOLD, ROWS, CHANNELS)
         db2 += _folded(dgate, FOLD, ROWS, CHANNELS)
         dgate = dgate.to(h1_stored.dtype)
-        du2 = tl.dot(tl.trans(h1_stored), dgate, du2, input_precision=PRECISION)
-        dh1 = dz * slope + tl.dot(dgate, matrix_t, input_precision=PRECISION)
+        du2 = product(tl.trans(h1_stored), dgate, PRECISION, du2)
+        dh1 = dz * slope + product(dgate, matrix_t, PRECISION)
         dc2 = dz * (beta + omega * h1)
         tl.store(dc2_out + at, dc2.to(dc2_out.dtype.element_ty), inside)
         tl.store(dh1_out + at, dh1.to(dh1_out.dtype.element_ty), inside)
@@ -342,13 +341,13 @@ def gate_backward(
         g2 = load_gate(g2_in, at, inside)
         dx = tl.load(dx_in + at, inside, 0.0).to(tl.float32)
         c1 = tl.load(c1_in + at, inside, 0.0).to(tl.float32)
-        g1 = _sigmoid(tl.dot(h2_rounded, matrix, input_precision=PRECISION) + b1)  # Eq. 3
+        g1 = _sigmoid(product(h2_rounded, matrix, PRECISION) + b1)  # Eq. 3
         dgate = du * h2 * g1 * (1 - g1)
         db1 += dgate
         dgate = dgate.to(matrix.dtype)
-        du1 = tl.dot(tl.trans(h2_rounded), dgate, du1, input_precision=PRECISION)
+        du1 = product(tl.trans(h2_rounded), dgate, PRECISION, du1)
         dh2 = kept * dh2 * (1 - g2) - dx * c1 * alpha + du * g1
-        dh2 += tl.dot(dgate, matrix_t, input_precision=PRECISION)
+        dh2 += product(dgate, matrix_t, PRECISION)
         sizes = row_sizes(dh2)
         most = tl.maximum(most, tl.where(sizes < 0x7F800000, sizes, 0))  # of those that are finite
         store_state(dh2_out, out_exponents, r, at, r < rows, inside, dh2, sizes)

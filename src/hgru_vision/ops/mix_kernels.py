@@ -1,4 +1,4 @@
-"""Triton kernels of the spectral convolution: the channel mix, its gradient, the change of layout.
+"""Triton kernels of the spectral convolution: the channel mix, its gradient, changes of layout.
 
 Spectra are (R, 2, C, B, K), multipliers (R, 2, C, K_in, K_out); see `hgru_vision.ops.dft`. One
 program works at one frequency, where a complex product of matrices is four real ones. Channels lie
@@ -12,13 +12,15 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from hgru_vision.ops.state_kernels import row_sizes, store_state
+from hgru_vision.ops.dft import multiplies_as_tf32
+from hgru_vision.ops.state_kernels import operand, product, row_sizes, store_state
 
 __all__ = [
     "block",
     "from_planes",
     "mix",
     "mix_gradient",
+    "nearest_tf32",
     "pitch_of",
     "precision",
     "to_planes",
@@ -163,8 +165,16 @@ def _warps(numbers: int, share: int) -> int:
 
 def precision(dtype: torch.dtype) -> str:
     """How Triton multiplies: float32 operands as TF32 only where torch does."""
-    exact = dtype == torch.float32 and torch.backends.cuda.matmul.fp32_precision != "tf32"
+    exact = dtype == torch.float32 and not multiplies_as_tf32(dtype)
     return "ieee" if exact else "tf32"
+
+
+def nearest_tf32(numbers: Tensor, out: Tensor) -> Tensor:
+    """Round float32 to the nearest TF32; `out` may be the same."""
+    assert numbers.is_contiguous() and out.is_contiguous()
+    count = numbers.numel()
+    _nearest_kernel[(triton.cdiv(count, 4096),)](numbers, out, count, BLOCK=4096, num_warps=8)
+    return out
 
 
 @triton.jit
@@ -197,10 +207,10 @@ def _mix_kernel(
         m_r = tl.load(m_real + m_at, m_in, 0.0)
         m_i = tl.load(m_imaginary + m_at, m_in, 0.0) * SIGN
         m_i = m_i.to(m_r.dtype)
-        y_r = tl.dot(x_r, m_r, y_r, input_precision=PRECISION)
-        y_r = tl.dot(-x_i, m_i, y_r, input_precision=PRECISION)
-        y_i = tl.dot(x_r, m_i, y_i, input_precision=PRECISION)
-        y_i = tl.dot(x_i, m_r, y_i, input_precision=PRECISION)
+        y_r = product(x_r, m_r, PRECISION, y_r)
+        y_r = product(-x_i, m_i, PRECISION, y_r)
+        y_i = product(x_r, m_i, PRECISION, y_i)
+        y_i = product(x_i, m_r, PRECISION, y_i)
     if SATURATE:
         y_r = tl.clamp(y_r, -65504.0, 65504.0, propagate_nan=tl.PropagateNan.ALL)
         y_i = tl.clamp(y_i, -65504.0, 65504.0, propagate_nan=tl.PropagateNan.ALL)
@@ -208,8 +218,10 @@ def _mix_kernel(
     # Beyond the last channel the sums are zero: they are written, so that the pitch stays clean.
     y_in = (b < batch)[:, None] & (o < PITCH_OUT)[None, :]
     y_real = out + real * batch * PITCH_OUT
-    tl.store(y_real + y_at, y_r.to(out.dtype.element_ty), y_in)
-    tl.store(y_real + columns * batch * PITCH_OUT + y_at, y_i.to(out.dtype.element_ty), y_in)
+    y_r = operand(y_r.to(out.dtype.element_ty), PRECISION)  # of the transform that comes next
+    y_i = operand(y_i.to(out.dtype.element_ty), PRECISION)
+    tl.store(y_real + y_at, y_r, y_in)
+    tl.store(y_real + columns * batch * PITCH_OUT + y_at, y_i, y_in)
 
 
 @triton.jit
@@ -251,10 +263,10 @@ def _gradient_kernel(
             x_i = tl.load(x_imaginary + x_at, x_in, 0.0)
             g_r = tl.load(g_real + g_at, g_in, 0.0)
             g_i = tl.load(g_imaginary + g_at, g_in, 0.0)
-            m_r = tl.dot(x_r, g_r, m_r, input_precision=PRECISION)
-            m_r = tl.dot(x_i, g_i, m_r, input_precision=PRECISION)
-            m_i = tl.dot(x_r, g_i, m_i, input_precision=PRECISION)
-            m_i = tl.dot(-x_i, g_r, m_i, input_precision=PRECISION)
+            m_r = product(x_r, g_r, PRECISION, m_r)
+            m_r = product(x_i, g_i, PRECISION, m_r)
+            m_i = product(x_r, g_i, PRECISION, m_i)
+            m_i = product(-x_i, g_r, PRECISION, m_i)
         unit = tl.load(units + (first + use) // 2)
         sum_r += unit * m_r
         sum_i += unit * m_i
@@ -262,6 +274,12 @@ def _gradient_kernel(
         g_real += gradients_step
     tl.store(out_real + m_at, sum_r, m_in)
     tl.store(out_imaginary + m_at, sum_i, m_in)
+
+
+@triton.jit
+def _nearest_kernel(numbers, out, count, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, operand(tl.load(numbers + at, at < count, 0.0), "tf32"), at < count)
 
 
 @triton.jit

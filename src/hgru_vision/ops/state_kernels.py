@@ -1,10 +1,13 @@
-"""How Triton kernels store what float16 would cut too much off, in as many bytes.
+"""How Triton kernels store what float16 would cut too much off, in as many bytes; and TF32.
 
 Drive, state and its gradient go through all steps, and with them what is cut off: they are integers
 with an exponent for each pixel, 15 bits of the pixel's largest channel instead of 11 of each.
 
 A gate is alike at many pixels, and so is what is cut off of it, which does not average out. It is
 not negative and at most 1: no sign and a bit less of the exponent leave 13 bits instead of 11.
+
+Matrix units cut off what TF32 does not have, always towards zero, which does not average out
+either: `product` rounds to the nearest before.
 """
 
 from __future__ import annotations
@@ -12,7 +15,15 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["load_gate", "load_state", "row_sizes", "store_gate", "store_state"]
+__all__ = [
+    "load_gate",
+    "load_state",
+    "operand",
+    "product",
+    "row_sizes",
+    "store_gate",
+    "store_state",
+]
 
 # Exponents of rows of integers, and one for a row that has larger numbers, an infinity or a NaN.
 _LEAST: tl.constexpr = tl.constexpr(-100)
@@ -67,6 +78,24 @@ def store_state(numbers, exponents, r, at, there, inside, value, sizes):
         tl.store(exponents + r, tl.where(broken, _BROKEN, exponent).to(tl.int8), there)
     else:
         tl.store(numbers + at, value.to(numbers.dtype.element_ty), inside)
+
+
+@triton.jit
+def operand(value, PRECISION: tl.constexpr):
+    """Round float32 to the nearest TF32, for products of these; other numbers stay as they are."""
+    if PRECISION == "tf32" and value.dtype == tl.float32:
+        bits = value.to(tl.int32, bitcast=True)
+        nearest = (bits + 0x1000) & -0x2000
+        finite = (bits & 0x7F800000) != 0x7F800000  # the sum makes another number of a NaN
+        value = tl.where(finite, nearest, bits).to(tl.float32, bitcast=True)
+    return value
+
+
+@triton.jit
+def product(a, b, PRECISION: tl.constexpr, added=None):
+    """Multiply matrices, and add to a sum if there is one."""
+    a, b = operand(a, PRECISION), operand(b, PRECISION)
+    return tl.dot(a, b, added, input_precision=PRECISION)
 
 
 @triton.jit

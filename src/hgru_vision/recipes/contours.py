@@ -19,6 +19,7 @@ def contours(
     canvas: int = linsley2018.CONTOUR_EXPERIMENT_CANVAS,
     images: int = round(linsley2018.TRAIN_FRACTION * linsley2018.IMAGES),
     masks: bool = False,
+    shear_columns: bool = True,
     options: dict[str, Any] | None = None,
     seed: int = 0,
 ) -> RunConfig:
@@ -43,6 +44,9 @@ def contours(
         Show where the contours lie beside the labels (`Stage.mask_weight`), which is no part of the
         paper. A label reaches one of thousands of places, the largest of a map: a few thousand
         labels alone leave the network at chance (docs/contours.md).
+    shear_columns
+        Without it contours have two directions at every shear (`ContourConfig`). With it they have
+        more at large shears than without one: the more there is to learn.
     seed
         Of the new readout.
 
@@ -57,7 +61,9 @@ def contours(
         if model not in (None, first.model) or options not in (None, first.options):
             raise ValueError(f"model and options are those of {start}; give them without a start")
         model, options = first.model, first.options
-    changes = {"shear": shear, "canvas": canvas}
+    changes: dict[str, Any] = {"shear": shear, "canvas": canvas}
+    if not shear_columns:
+        changes["shear_columns"] = False
     source = Source(dataset="contours", length=length, changes=changes)
     return RunConfig(
         recipe="contours",

@@ -27,6 +27,7 @@ def curriculum(
     length: int = linsley2018.PATH_LENGTHS[-1],
     images: int = LAST,
     mixed: bool = False,
+    start: str | None = None,
     seed: int = 0,
 ) -> RunConfig:
     """Train on paths of 3 paddles, then on the paper's lengths up to the one wanted.
@@ -45,6 +46,10 @@ def curriculum(
     mixed
         Train on all these lengths together in the last stage: a network trained on one length in
         the end knows that length alone (docs/reproduce). It is judged on the longest.
+    start
+        Folder of a run, or the name of shipped weights, to begin from, readout and all: there is
+        the last stage alone then. Of `matched`, weights of the same length of `paper` have more of
+        it to begin with than the promotions of the stages ask for.
 
     Examples
     --------
@@ -55,6 +60,8 @@ def curriculum(
     lengths = lengths_up_to(length)
     first = BEGINNINGS.get(preset)
     before = lengths[:-1] if first is None else lengths
+    if start is not None:
+        before = []
     stages = [
         Stage(
             sources=(Source(preset=first or preset, length=each),),
@@ -76,6 +83,7 @@ def curriculum(
         clip=5.0,
         precision="tf32",
         evaluate_every=250,
+        start=start,
         stuck_after=STUCK_AFTER,
         stop_when_stuck=True,
     )

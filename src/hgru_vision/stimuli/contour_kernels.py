@@ -2,7 +2,7 @@
 
 Cells are counted row by row in the grid before it is sheared and mirrored. There rows move to the
 right by ``shear`` for each row down, those cells that leave the field come back on its other side,
-and a contour runs down to the right. An image shows one of four mirror images of that.
+and a contour runs down to the right. An image shows one of the mirror images of that.
 """
 
 import math
@@ -27,7 +27,6 @@ from hgru_vision.stimuli.raster import draw_bar
 # What a paddle belongs to; also the number of its mask.
 CONTOUR, SCATTERED, RANDOM = 0, 1, 2
 EVERYTHING = -1
-_THREE = np.uint64(3)
 
 
 @njit(cache=True)
@@ -65,13 +64,14 @@ def lay_out(
     """Lay out images: where each paddle lies and points, what it belongs to, the contours' angles.
 
     ``places`` are the cells (column, row) at which a contour may begin, ``table`` the cosine, sine
-    and angle of a contour in each of the mirror images; the last three arrays are filled.
+    and angle of a contour in each of the mirror images, 2 or 4; the last three arrays are filled.
     """
     stream = np.empty(STREAM_SIZE, np.uint64)
     middle = cells / 2
+    mirrors = np.uint64(len(table) - 1)
     for image in range(indices.size):
         open_stream(stream, seed, indices[image], SCENE)
-        mirror: Any = np.int64(draw_word(stream) & _THREE)
+        mirror: Any = np.int64(draw_word(stream) & mirrors)
         cosine, sine, direction = table[mirror]
         directions[image] = direction
         for row in range(cells):

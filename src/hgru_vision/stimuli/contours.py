@@ -75,6 +75,9 @@ class ContourConfig:
         Contour-absent images have as many paddles in the contour's direction, each where such a
         paddle of a contour may lie, but each of a contour drawn anew: a few may be of the same one.
         Without it all their paddles point anywhere, and counting directions tells the images apart.
+    shear_columns
+        Move columns as often as rows. A contour then has one of four directions where there is a
+        shear and one of two where there is none; without it, one of two at every shear.
 
     Examples
     --------
@@ -94,6 +97,7 @@ class ContourConfig:
     contrast: float = 1.0
     antialias: bool = True
     scattered: bool = True
+    shear_columns: bool = True
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -370,10 +374,10 @@ def _places_or_refuse(config: ContourConfig) -> Array:
 
 
 def _directions(config: ContourConfig) -> Floats:
-    """Cosine, sine and angle of a contour in each of the mirror images, (4, 3)."""
+    """Cosine, sine and angle of a contour in each of the mirror images, (4 or 2, 3)."""
     step = math.sqrt((1 + config.shear) ** 2 + 1)
     table = []
-    for mirror in range(4):
+    for mirror in range(4 if config.shear_columns else 2):
         x, y = mirrored((1 + config.shear) / step, 1 / step, mirror)
         table.append((x, y, math.atan2(y, x)))
     return np.array(table)
