@@ -136,13 +136,18 @@ def test_contours_are_no_pathfinder_to_be_completed(row):
 
 
 def test_conditions_of_contours_are_drawn_together(row):
-    rows = [row("contour_hgru", length, dataset="contours") for length in (5, 9)]
-    page = report_html(studies(rows))
-    text, images = read(page)
-    assert "All conditions of the synthetic contours" in text
+    rows = [
+        row("contour_hgru", length, dataset="contours", changes={"shear": shear})
+        for length in (5, 9)
+        for shear in (0.2, -0.6, -0.2)
+    ]
+    (study,) = studies(rows)
+    shears = [network.variant for network in study.networks]
+    assert shears == ["shear=-0.6", "shear=-0.2", "shear=0.2"]
+    text, images = read(report_html([study]))
     assert len(images) == 1
     assert "not drawn" not in text and "without linking: " in text
-    other = row("contour_hgru", 14, dataset="contours", cool_down=3)
+    other = row("contour_hgru", 14, dataset="contours", changes={"shear": 0.2}, cool_down=3)
     text, images = read(report_html(studies([*rows, other])))
     assert not images
     assert "not drawn; runs of contour_hgru differ in cool_down, 0 and 3" in text

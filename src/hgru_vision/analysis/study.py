@@ -1,9 +1,9 @@
 """Rows of a ledger, sorted into comparisons: networks by lengths, a cell of runs for each pair.
 
-Only what may be compared comes together. A study has one recipe and one task (but for the length);
-the runs of a cell differ in their seeds alone. Where rows of one network differ in anything else, a
-number of steps or a learning rate, they become networks of their own, named by the fewest fields
-that tell them apart.
+Only what may be compared comes together. A study has one recipe and one task (but for the length,
+and the shear of contours); the runs of a cell differ in their seeds alone. Where rows of one
+network differ in anything else, a number of steps or a learning rate, they become networks of their
+own, named by the fewest fields that tell them apart; so do the shears of contours.
 """
 
 import hashlib
@@ -123,7 +123,12 @@ class Study:
         """All that were run, in the paper's order; those that it does not have come last."""
         order = {model: place for place, model in enumerate(CATALOGUE)}
         found = {network for network, _ in self.cells}
-        return sorted(found, key=lambda each: (order.get(each.model, len(order)), each))
+
+        def place(each: Network) -> tuple[Any, ...]:
+            numbers = [float(number) for number in re.findall(r"-?\d+\.?\d*", each.variant)]
+            return order.get(each.model, len(order)), each.model, numbers, each.variant
+
+        return sorted(found, key=place)
 
     @cached_property
     def lengths(self) -> list[int]:
@@ -202,7 +207,10 @@ def _task(config: RunConfig) -> str:
     name = source.preset if source.path is None else source.path
     if source.dataset != "pathfinder":
         name = source.dataset
-    changes = _naming(source.changes, sorted(source.changes))
+    told = sorted(source.changes)
+    if source.dataset == "contours":
+        told = [key for key in told if key != "shear"]  # the conditions of one study
+    changes = _naming(source.changes, told)
     target = config.target if config.target != "label" else ""
     return " ".join(filter(None, (name, changes, target)))
 
@@ -265,7 +273,9 @@ def _telling(groups: list[list[dict[str, Any]]]) -> list[str]:
 def _naming(values: dict[str, Any], keys: list[str], most: int = 2) -> str:
     """Tell values apart by a few fields, or by a digest where it takes more."""
     if len(keys) <= most:
-        names = {key: key.removeprefix("options.").removeprefix("stages.-1.") for key in keys}
+        names = {
+            key: re.sub(r"^(options|stages\.-1(\.sources\.0\.changes)?)\.", "", key) for key in keys
+        }
         given = [key for key in keys if key in values]  # an option that is not has its default
         return ", ".join(f"{names[key]}={_short(values[key])}" for key in given)
     text = json.dumps([values.get(key) for key in keys])

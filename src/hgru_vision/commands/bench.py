@@ -1,11 +1,14 @@
 """hgru bench: speed on this machine."""
 
+import sys
 from typing import Annotated
 
 import tyro
 from rich.console import Console
 
 from hgru_vision.benchmarks import run
+
+_WIDE = 160  # columns of a file or a pipe, which rich takes for a narrow terminal
 
 
 def bench(
@@ -22,4 +25,4 @@ def bench(
     only
         Some of the suite's tables, such as network-32 of hgru on a GPU; all if none is named.
     """
-    run(suite, Console(), only)
+    run(suite, Console(width=None if sys.stdout.isatty() else _WIDE), only)

@@ -182,5 +182,6 @@ def summary(study: Study) -> str:
     runs, networks = (len(study.rows), "run"), (len(study.networks), "network")
     counts = (f"{n} {word}{'' if n == 1 else 's'}" for n, word in (runs, networks))
     lengths = ", ".join(map(str, sorted({length for _, length in study.cells})))
-    images = "natural images" if study.boundaries else f"paths of {lengths} paddles"
+    kind = "paths" if study.pathfinder else "contours"
+    images = "natural images" if study.boundaries else f"{kind} of {lengths} paddles"
     return f"{study.name}: {', '.join(counts)}, {images}"

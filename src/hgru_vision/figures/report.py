@@ -16,7 +16,6 @@ from hgru_vision.figures.registry import FIGURES, draw
 from hgru_vision.figures.style import WIDTH, render
 from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.papers.linsley2018 import RUNS
-from hgru_vision.sweeps.ledger import LedgerRow
 
 __all__ = ["report_html"]
 
@@ -74,7 +73,6 @@ probes read the label without following one (<code>hgru audit</code>): an accura
 it (<span class="below">marked so</span>) says nothing of tracing. The tables are in per cent.</p>
 <ul>{links}</ul>
 {"".join(map(_section, studies))}
-{_contours([row for study in studies for row in study.rows])}
 </body></html>
 """
 
@@ -84,6 +82,10 @@ def _section(study: Study) -> str:
     wanted = CATALOGUE if study.pathfinder else ()
     absent = ", ".join(f"<code>{model}</code>" for model in wanted if model not in run)
     pictures = "".join(_picture(name, study) for name in FIGURES if study.pathfinder)
+    if any(row.config.task.dataset == "contours" for row in study.rows):
+        pictures = _embedded(
+            "Accuracy against spacing", lambda: contour_study_figure(scores_of_rows(study.rows))
+        )
     return f"""<h2 id="{study.folder}">{html.escape(study.name)}</h2>
 {_BOUNDARIES if study.boundaries else _PIXELS if study.segmentation else ""}
 <div class="wide">{_accuracies(study)}</div>
@@ -154,16 +156,6 @@ def _cell(cell: Cell | None, of_pixels: bool) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
-
-
-def _contours(rows: Sequence[LedgerRow]) -> str:
-    """Draw all conditions of the contour study together; each has a section of its own above."""
-    own = [row for row in rows if row.config.task.dataset == "contours"]
-    if not own:
-        return ""
-    caption = "Contours: accuracy against spacing"
-    picture = _embedded(caption, lambda: contour_study_figure(scores_of_rows(own)))
-    return f"<h2>All conditions of the synthetic contours</h2>{picture}"
 
 
 def _picture(name: str, study: Study) -> str:
