@@ -207,8 +207,9 @@ def _summary(config: RunConfig, result: Result | None, out: Path) -> str:
         f"{result.waiting:.1%} of the time waiting for them."
     ]
     if result.stuck:
-        early = "It was ended early, " if result.outcome == "stuck" else "It is "
-        lines.append(f"{early}at chance; see 'Stuck at 0.693' in docs/training.md.")
+        early = result.outcome == "stuck"
+        how = "It was ended early, at chance" if early else "That is not surely above chance"
+        lines.append(f"{how}; see 'Stuck at 0.693' in docs/training.md.")
     if result.shortcut is not None:
         share = result.shortcut["accuracy"]
         lines.append(f"Without following a path a probe gets {share:.1%} (hgru audit).")
