@@ -53,7 +53,9 @@ def test_pixels_have_an_overlap(capsys):
     assert "of 40,960 test pixels right (overlap of masks 0." in out
 
 
-@pytest.mark.parametrize(("stop", "words"), [("false", "not surely above"), ("true", "ended early, at")])
+@pytest.mark.parametrize(
+    ("stop", "words"), [("false", "not surely above"), ("true", "ended early, at")]
+)
 def test_a_run_at_chance_says_so(capsys, stop, words):
     slow = ("stuck_after=40", "learning_rate=1e-9", "test_images=20")
     assert train(changes=(*slow, f"stop_when_stuck={stop}")) == 0

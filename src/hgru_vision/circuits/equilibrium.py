@@ -256,7 +256,10 @@ class EquilibriumHGRU(HGRU):
         first = self._first_state(x, state, generator)
         x = in_order(x, self.channels, self.kernel_size, self.backend)
         h2 = torch.zeros_like(x) if first is None else first
-        h2, self.residual = equilibrium(self.recurrence(x), h2, steps, tolerance=self.tolerance)
+        # The last step is differentiated by its state in any case: a frozen layer wants none of it.
+        trained = x.requires_grad or any(each.requires_grad for each in self.parameters())
+        with torch.set_grad_enabled(torch.is_grad_enabled() and trained):
+            h2, self.residual = equilibrium(self.recurrence(x), h2, steps, tolerance=self.tolerance)
         return h2
 
 
