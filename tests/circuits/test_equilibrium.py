@@ -106,10 +106,9 @@ def test_no_gradient_is_kept_without_grad_mode() -> None:
 
 
 def test_a_frozen_layer_keeps_no_gradient() -> None:
-    layer = EquilibriumHGRU(2, 3, steps=64).requires_grad_(False)
-    x = torch.rand(1, 2, 4, 4)
-    assert not layer(x).requires_grad
-    assert layer(x.requires_grad_()).requires_grad
+    layer = small_layer().requires_grad_(False)
+    assert not layer(drive()).requires_grad
+    assert layer(drive().requires_grad_()).requires_grad
 
 
 def test_a_second_derivative_is_refused_and_not_wrong() -> None:
