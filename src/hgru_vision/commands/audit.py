@@ -62,8 +62,9 @@ def pathfinder(
     seed
         Of the images and of the probes.
     network
-        Folder of a run (hgru train), or FILE.py:FUNCTION, a function without arguments that
-        returns a trained torch module which maps (B, 1, H, W) in [0, 1] to two logits.
+        Folder of a run (hgru train), name of trained weights (hgru weights), or FILE.py:FUNCTION, a
+        function without arguments that returns a trained torch module which maps (B, 1, H, W) in
+        [0, 1] to two logits.
     confidence
         Probability from which the probe counts as confident.
     figure
@@ -111,8 +112,9 @@ def contours(
     seed
         Of the images and of the probes.
     network
-        Folder of a run (hgru train), or FILE.py:FUNCTION, a function without arguments that
-        returns a trained torch module which maps (B, 1, H, W) in [0, 1] to two logits.
+        Folder of a run (hgru train), name of trained weights (hgru weights), or FILE.py:FUNCTION, a
+        function without arguments that returns a trained torch module which maps (B, 1, H, W) in
+        [0, 1] to two logits.
     confidence
         Probability from which the probe counts as confident.
     figure
