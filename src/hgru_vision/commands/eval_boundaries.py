@@ -54,8 +54,9 @@ def eval_boundaries(
     root
         Folder of BSDS500, with images and groundTruth (or gt_train.npz and so on).
     run
-        Let this network predict first: the folder of a run (hgru train boundaries), or
-        FILE.py:FUNCTION. Probabilities are written as they are, before --nms.
+        Let this network predict first: the folder of a run (hgru train boundaries), the name of
+        trained weights (hgru weights), or FILE.py:FUNCTION. Probabilities are written as they are,
+        before --nms.
     nms
         Suppress non-maxima of the maps, as authors of edge detectors do, before they are cut and
         thinned. For broad responses; the benchmark's own program does not.

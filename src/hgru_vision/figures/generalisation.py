@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from hgru_vision.analysis.conditions import AXES, Axis
-from hgru_vision.analysis.generalisation import CONFIDENCE, PROBED, Row, latest
+from hgru_vision.analysis.generalisation import CONFIDENCE, Row, latest
 from hgru_vision.figures.style import (
     Mark,
     NothingToDraw,
@@ -101,11 +101,12 @@ def _note(rows: Sequence[Row]) -> str:
         f"A mark: {images}the bar is the 95 % interval; a large mark is the task of the training; "
         "dashes are chance."
     )
-    if any(row.condition.axis == "probe" for row in rows):
+    probed = sorted({row.images for row in rows if row.condition.axis == "probe"})
+    if probed:
         note += (
             " Where the probe errs: images of that generator of which a probe that follows no "
-            f"path, fitted to others, is at least {CONFIDENCE:.0%} sure and wrong, among {PROBED} "
-            "times as many."
+            f"path, fitted to others, is at least {CONFIDENCE:.0%} sure and wrong, among "
+            f"{' or '.join(f'{n:,}' for n in probed)}."
         )
     return textwrap.fill(note, NOTE_COLUMNS)
 
