@@ -99,7 +99,11 @@ def _protocols(rows: Sequence[LedgerRow]) -> str:
         "| recipe | Pathfinder | length | runs | failed | best | mean | images | without a path |"
     )
     rule = "| --- " * 9 + "|"
-    return title + "\n".join([head, rule, *lines]) + "\n"
+    note = (
+        "Without a path: the best of several probes, cross-validated on a few thousand images. Being "
+        "the best, it is\na point or two above 50 % where nothing can be read, as on `matched`.\n"
+    )
+    return title + "\n".join([head, rule, *lines]) + f"\n\n{note}"
 
 
 def _by_length(study: Study) -> list[tuple[tuple[Network, int], Cell]]:
