@@ -48,6 +48,13 @@ def test_the_authors_images_are_changed_by_their_own_fields():
     assert values(on("probe", config)) == ["authors", "paper"]
 
 
+def test_a_canvas_that_cannot_be_drawn_does_not_stop_the_others():
+    found = on("canvas", make_run("quick"))
+    assert values(found) == [26, 32, 43, 64]
+    with pytest.raises(ValueError, match="canvas must be from 32 to 1024 pixels; got 26"):
+        pathfinder_config(found[0].source)
+
+
 def test_steps_are_for_networks_with_a_circuit():
     network = create_model("hgru_small", timesteps=2)
     found = on("steps", network=network)

@@ -95,6 +95,14 @@ def test_a_field_of_the_run_comes_before_those_of_its_stages(row):
     assert variants(first, second) == {"images=640000", "images=320000"}
 
 
+def test_what_a_run_began_from_is_named(row):
+    rows = [
+        row(length=length, start=f"hgru.pathfinder{length}", cool_down=length) for length in (6, 9)
+    ]
+    assert variants(*rows) == {"start=hgru.pathfinder6", "start=hgru.pathfinder9"}
+    assert variants(rows[0]) == {""}
+
+
 def test_what_a_few_fields_do_not_tell_apart_is_named_by_a_digest(row):
     changes = {"batch": 64, "clip": 1.0, "warm_up": 9, "cool_down": 9}
     rows = [row(), *(row(**{name: value}) for name, value in changes.items())]

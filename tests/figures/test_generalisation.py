@@ -28,7 +28,8 @@ def test_each_change_has_a_panel_and_each_network_a_line(measured):
     assert (
         "not run: Path length (hgru.x); Generator (a, b); Canvas, density kept; Density; " in note
     )
-    assert "Where the probe errs (a, b); Where the probe errs (hgru.x: no such image)" in note
+    assert "Where the probe errs (a, b); " in note
+    assert "Where the probe errs (hgru.x on matched: no such image)" in note
 
 
 def test_nothing_measured_is_nothing_drawn(measured):

@@ -144,6 +144,7 @@ def test_conditions_of_contours_are_drawn_together(row):
     (study,) = studies(rows)
     shears = [network.variant for network in study.networks]
     assert shears == ["shear=-0.6", "shear=-0.2", "shear=0.2"]
+    assert "6 runs, 1 network, contours of 5, 9 paddles" in summary(study)
     text, images = read(report_html([study]))
     assert len(images) == 1
     assert "not drawn" not in text and "without linking: " in text

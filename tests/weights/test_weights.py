@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from hgru_vision import weights
 from hgru_vision.training.config import RunConfig, Source, Stage
@@ -49,6 +49,22 @@ def test_what_is_published_is_loaded(run, shelf):
     assert not network.training
     for name, value in load_file(run / "weights.safetensors").items():
         assert torch.equal(network.state_dict()[name], value)
+
+
+def test_weights_that_do_not_fit_are_not_published(run, shelf, tmp_path_factory):
+    other = tmp_path_factory.mktemp("damaged") / "run"
+    shutil.copytree(run, other)
+    numbers = other / "weights.safetensors"
+    content = numbers.read_bytes()
+    numbers.write_bytes(content[:1000])
+    with pytest.raises(
+        ValueError, match=r"weights\.safetensors is damaged, or no file of weights: "
+    ):
+        weights.publish(other, "small3")
+    save_file({"other": torch.zeros(1)}, numbers)
+    with pytest.raises(ValueError, match=r"has the weights of another network: Missing key"):
+        weights.publish(other, "small3")
+    assert weights.list_weights() == []
 
 
 def test_weights_half_replaced_are_no_weights(run, shelf, monkeypatch):

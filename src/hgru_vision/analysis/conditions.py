@@ -169,7 +169,11 @@ def _at(task: Source, preset: str) -> Source:
 def _changed(task: Source, changes: dict[str, Any]) -> Source:
     """Change fields, but leave the task as it is where nothing changes."""
     source = replace(task, changes=task.changes | changes)
-    return task if pathfinder_config(source) == pathfinder_config(task) else source
+    try:
+        same = pathfinder_config(source) == pathfinder_config(task)
+    except ValueError:  # it cannot be drawn, which `measure` tells
+        same = False
+    return task if same else source
 
 
 def _paddles(config: Config, paddles: int) -> dict[str, int]:

@@ -236,8 +236,9 @@ def _telling(groups: list[list[dict[str, Any]]]) -> list[str]:
     """Choose the fewest fields that tell apart what differs among configurations.
 
     Those of two lengths may differ in their stages, and be the same protocol. Options
-    of the network come first, then fields of the run itself, the shortest before others; fields of
-    its stages serve where those do not do. All that differ, where `MOST_NAMED` are too few.
+    of the network and what it began from come first, then fields of the run itself, the shortest
+    before others; fields of its stages serve where those do not do. All that differ, where
+    `MOST_NAMED` are too few.
 
     Parameters
     ----------
@@ -260,7 +261,8 @@ def _telling(groups: list[list[dict[str, Any]]]) -> list[str]:
 
     known = {key for configs in groups for config in configs for key in config}
     keys = [key for key in known if different([key]) > len(groups) + 1]
-    ordered = sorted(keys, key=lambda key: (not key.startswith("options."), length(key), key))
+    first = ("options.", "start")
+    ordered = sorted(keys, key=lambda key: (not key.startswith(first), length(key), key))
     own = [key for key in ordered if not of_stages(key)]
     sizes = range(min(len(keys), MOST_NAMED) + 1)
     candidates = chain.from_iterable(
@@ -299,6 +301,8 @@ def _flat(config: RunConfig) -> dict[str, Any]:
             flat[path] = value
 
     visit(config.experiment, "")
+    if config.start is not None:
+        flat["start"] = config.start  # a name says more than its check sum
     return flat
 
 

@@ -179,8 +179,9 @@ def no_runs(ledger: Path) -> str:
 
 def summary(study: Study) -> str:
     """Say in a line what a study has."""
-    runs, networks = (len(study.rows), "run"), (len(study.networks), "network")
-    counts = (f"{n} {word}{'' if n == 1 else 's'}" for n, word in (runs, networks))
+    networks = {each if study.pathfinder else each.model for each in study.networks}
+    numbers = (len(study.rows), "run"), (len(networks), "network")
+    counts = (f"{n} {word}{'' if n == 1 else 's'}" for n, word in numbers)
     lengths = ", ".join(map(str, sorted({length for _, length in study.cells})))
     kind = "paths" if study.pathfinder else "contours"
     images = "natural images" if study.boundaries else f"{kind} of {lengths} paddles"

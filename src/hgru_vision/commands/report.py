@@ -5,7 +5,7 @@ from pathlib import Path
 from hgru_vision.analysis.study import studies
 from hgru_vision.commands.figures import no_runs, read_told, summary
 from hgru_vision.figures.report import report_html
-from hgru_vision.training.files import replace_file
+from hgru_vision.training.files import check_output, replace_file
 
 
 def report(ledger: Path = Path("results"), out: Path = Path("report.html")) -> None:
@@ -20,6 +20,7 @@ def report(ledger: Path = Path("results"), out: Path = Path("report.html")) -> N
     out
         The file to write.
     """
+    check_output(out)
     rows = read_told(ledger)
     if not rows:
         raise ValueError(no_runs(ledger))

@@ -212,6 +212,7 @@ def _summary(config: RunConfig, result: Result | None, out: Path) -> str:
         lines.append(f"{how}; see 'Stuck at 0.693' in docs/training.md.")
     if result.shortcut is not None:
         share = result.shortcut["accuracy"]
-        lines.append(f"Without following a path a probe gets {share:.1%} (hgru audit).")
+        way = "linking paddles" if config.task.dataset == "contours" else "following a path"
+        lines.append(f"Without {way} a probe gets {share:.1%} (hgru audit).")
     lines.append(f"The run is in {out}")
     return "\n".join(lines)

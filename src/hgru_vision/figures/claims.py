@@ -101,7 +101,7 @@ def _protocols(rows: Sequence[LedgerRow]) -> str:
     rule = "| --- " * 9 + "|"
     note = (
         "Without a path: the best of several probes, cross-validated on a few thousand images. "
-        "Being the best, it is\na point or two above 50 % where nothing can be read, as on "
+        "Being the best, it is\na point or two above one half where nothing can be read, as on "
         "`matched`.\n"
     )
     return title + "\n".join([head, rule, *lines]) + f"\n\n{note}"

@@ -84,12 +84,14 @@ def _missing(rows: Sequence[Row], networks: Sequence[str]) -> list[str]:
     found = []
     for axis in AXES:
         measured = {row.network for row in rows if row.condition.axis == axis}
-        empty = {row.network for row in rows if row.condition.axis == axis and not row.n}
+        empty = [row for row in rows if row.condition.axis == axis and not row.n]
         absent = [name for name in networks if name not in measured]
         title = TITLES[axis][0]
         if absent:
             found.append(title if not measured else f"{title} ({', '.join(absent)})")
-        found += [f"{title} ({name}: no such image)" for name in networks if name in empty]
+        found += [
+            f"{title} ({row.network} on {row.condition.value}: no such image)" for row in empty
+        ]
     return found
 
 

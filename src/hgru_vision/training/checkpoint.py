@@ -8,7 +8,7 @@ from zipfile import ZipFile
 
 import torch
 from rich.console import Console
-from torch import nn
+from torch import Tensor, nn
 
 from hgru_vision.data import bsds_stream, contours, datasets
 from hgru_vision.data.manifest import MANIFEST_NAME, file_hash
@@ -164,11 +164,30 @@ def load_run(folder: str | os.PathLike[str]) -> tuple[nn.Module, RunConfig]:
         raise FileNotFoundError(f"{folder} is no run's folder: it has no {CONFIG}")
     network = build(config)
     if (folder / WEIGHTS).exists():
-        from safetensors.torch import load_file
-
-        network.load_state_dict(load_file(folder / WEIGHTS))
+        fill(network, folder / WEIGHTS)
     elif (state := load_checkpoint(folder, config)) is not None:
         network.load_state_dict(state["network"])
     else:
         raise FileNotFoundError(f"{folder} has neither {WEIGHTS} nor {CHECKPOINT} yet")
     return network.eval(), config
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Read a file of weights, or say that it is damaged."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is damaged, or no file of weights: {error}") from None
+
+
+def fill(network: nn.Module, path: Path) -> None:
+    """Give a network the weights of a file, all of them, or say what does not fit."""
+    try:
+        network.load_state_dict(read_weights(path))
+    except RuntimeError as error:
+        first = str(error).strip().splitlines()[1:2]
+        why = f": {first[0].strip()}" if first else ""
+        raise ValueError(f"{path} has the weights of another network{why}") from None

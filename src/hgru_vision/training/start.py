@@ -69,9 +69,9 @@ def begin(network: nn.Module, config: RunConfig) -> None:
     if path.suffix != Path(WEIGHTS).suffix:
         _begin_from_vgg(network, path, config)
         return
-    from safetensors.torch import load_file
+    from hgru_vision.training.checkpoint import read_weights
 
-    _take_over(network, load_file(path), config)
+    _take_over(network, read_weights(path), config)
 
 
 def _begin_from_vgg(network: nn.Module, path: Path, config: RunConfig) -> None:

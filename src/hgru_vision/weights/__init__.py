@@ -144,6 +144,7 @@ def publish(run: Path, tag: str, *, note: str = "", replace_old: bool = False) -
     if not re.fullmatch(r"[a-z0-9_-]+", tag):
         raise ValueError(f"a tag has small letters, digits, - and _, as pathfinder14; got {tag!r}")
     from hgru_vision.sweeps.ledger import check_portable
+    from hgru_vision.training.checkpoint import build, fill
     from hgru_vision.training.files import (
         CONFIG,
         WEIGHTS,
@@ -161,6 +162,7 @@ def publish(run: Path, tag: str, *, note: str = "", replace_old: bool = False) -
         raise ValueError(f"the run in {run} {state}; only a finished one is published")
     config = _begun_here(config)
     check_portable(config)
+    fill(build(config), run / WEIGHTS)  # what does not fit is refused before anything is written
     content = (run / WEIGHTS).read_bytes()
     name = f"{config.model}.{tag}"
     if name in list_weights() and not replace_old:
