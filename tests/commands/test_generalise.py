@@ -54,6 +54,7 @@ def test_bad_input_is_refused(run, tmp_path, capsys):
     for arguments, text in (
         (["net.py:load"], "net.py:load does not say what it was trained on; give trained weights"),
         ([run, "--count", "0"], "--count must be 1 or more; got 0"),
+        ([run, "--out", str(tmp_path)], f"{tmp_path} is a folder; give a file"),
         ([run, "--seed", "-1"], "seed must be from 0 to 2**63 - 1; got -1"),
         ([run, "--axes"], "--axes names nothing to change; give some of length preset"),
         (["none"], "no network 'none'"),

@@ -15,3 +15,9 @@ def test_a_ledger_becomes_one_page(tmp_path, capsys, row):
 def test_without_a_ledger_there_is_no_report(tmp_path, capsys):
     assert main(["report", "--ledger", str(tmp_path / "none")]) == 2
     assert "no ledger" in capsys.readouterr().err
+
+
+def test_a_folder_is_no_page(tmp_path, capsys, row):
+    append(tmp_path / "a.jsonl", row(points=3))
+    assert main(["report", "--ledger", str(tmp_path), "--out", str(tmp_path)]) == 2
+    assert f"{tmp_path} is a folder; give a file" in capsys.readouterr().err

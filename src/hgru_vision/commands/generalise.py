@@ -11,6 +11,7 @@ from hgru_vision.analysis.generalisation import CONFIDENCE, Row, measure
 from hgru_vision.commands.networks import open_network
 from hgru_vision.stimuli.scenes import check_seed
 from hgru_vision.training.environment import pick_device
+from hgru_vision.training.files import check_output
 
 FOLDER = Path("results") / "generalisation"
 
@@ -62,6 +63,7 @@ def generalise(
         )
     name = Path(network).name
     path = FOLDER / f"{name}.jsonl" if out is None else out
+    check_output(path)
     wanted = conditions(opened.config, opened.network, axes)
     console = Console(highlight=False)
 
