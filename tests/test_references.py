@@ -55,6 +55,20 @@ def test_a_file_without_the_function_tells_what_it_defines_itself(file, name):
     assert str(refused.value) == f"{file} defines no function {name!r}; it has make, other"
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("\nimport nosuchmodule", r":2 cannot be run: ModuleNotFoundError: No module named"),
+        ("{}['a']", r":1 cannot be run: KeyError: 'a'"),
+        ("def make(:", r" cannot be run: SyntaxError: .* line 1\)"),
+    ],
+)
+def test_a_file_that_cannot_be_run_is_named(tmp_path, text, why):
+    (tmp_path / "broken.py").write_text(text)
+    with pytest.raises(ImportError, match=rf"broken\.py{why}"):
+        find_function(f"{tmp_path}/broken.py:make", "rule", {})
+
+
 def test_a_file_without_functions_says_so(tmp_path):
     (tmp_path / "empty.py").touch()
     with pytest.raises(ValueError, match="defines no function 'make'; it has none"):

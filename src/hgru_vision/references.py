@@ -1,6 +1,7 @@
 """Functions by what a command line calls them: a name that is known, or FILE.py:FUNCTION."""
 
 import runpy
+import traceback
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -29,6 +30,8 @@ def find_function(reference: str, kind: str, known: Mapping[str, F]) -> F:
     ------
     ValueError, FileNotFoundError
         If there is no such function; the text tells what there is.
+    ImportError
+        If the file cannot be run; the text tells where and why.
 
     Examples
     --------
@@ -48,7 +51,13 @@ def find_function(reference: str, kind: str, known: Mapping[str, F]) -> F:
         raise ValueError(f"no {kind} {reference!r}; give {names}FILE.py:FUNCTION{hint}")
     if not Path(path).is_file():
         raise FileNotFoundError(f"no file {path} (from the {kind} {reference})")
-    defined = runpy.run_path(path, run_name=_MODULE)
+    try:
+        defined = runpy.run_path(path, run_name=_MODULE)
+    except Exception as error:
+        lines = [each.lineno for each in traceback.extract_tb(error.__traceback__)
+                 if each.filename == path]  # fmt: skip
+        place = f"{path}:{lines[-1]}" if lines else path  # a syntax error names its line itself
+        raise ImportError(f"{place} cannot be run: {type(error).__name__}: {error}") from error
     if not callable(defined.get(name)):
         own = [key for key, value in defined.items() if _is_own(value)]
         has = f"it has {', '.join(own)}" if own else "it has none"

@@ -28,6 +28,11 @@ def test_labels_have_an_interval_and_pixels_have_none(row):
     assert row(accuracy=None).result.interval is None
 
 
+def test_an_accuracy_is_a_share(row):
+    with pytest.raises(ValueError, match="accuracy must be from 0 to 1; got 7"):
+        replace(row().result, accuracy=7)
+
+
 def test_a_result_without_the_newest_field_is_read(row):
     old = row().result.to_json()
     del old["overlap"]

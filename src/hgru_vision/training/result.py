@@ -124,6 +124,10 @@ class Result:
     overlap: float | None = None
     shared: dict[str, Any] | None = None
 
+    def __post_init__(self) -> None:
+        if self.accuracy is not None and not 0 <= self.accuracy <= 1:
+            raise ValueError(f"accuracy must be from 0 to 1; got {self.accuracy}")
+
     @property
     def interval(self) -> tuple[float, float] | None:
         """95 % Wilson interval of the accuracy; None without one, and for pixels.
