@@ -61,6 +61,7 @@ def test_boundaries_are_listed_with_their_auc(run, capsys, row):
                   target="segmentation")  # fmt: skip
     write_json(run / "config.json", natural.config.to_json())
     write_json(run / "result.json", natural.result.to_json())
+    (run / "weights.safetensors").write_bytes(save(build(natural.config).state_dict()))
     assert main(["weights", "publish", str(run), "--tag", "bsds"]) == 0
     capsys.readouterr()
     assert main(["weights"]) == 0
