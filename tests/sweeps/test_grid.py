@@ -1,9 +1,13 @@
+from dataclasses import replace
+
 import pytest
 
+from hgru_vision.analysis.psychophysics_findings import BEYOND
 from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.sweeps.grid import load_grid, product
 from hgru_vision.sweeps.grids import GRIDS, MAIN
 from hgru_vision.sweeps.jobs import beginnings
+from hgru_vision.training.data import contour_config
 
 
 def facts(runs):
@@ -55,6 +59,18 @@ def test_the_grids_hold_what_they_say():
     first = networks[: 3 * len(full_size)]
     assert {run.model for run in first} == full_size
     assert {run.seed for run in first} == {0}
+
+
+def test_wide_contours_are_trained_as_the_others_are():
+    near, wide = load_grid("contours"), load_grid("contours_wide")
+    assert [(run.task.length, run.seed) for run in wide] == [
+        (length, seed) for seed in range(3) for length in (3, 4)
+    ]
+    for run in wide:
+        assert contour_config(run.task).spacing > BEYOND
+        assert replace(run, stages=near[0].stages) == replace(near[0], seed=run.seed)
+        assert run.stages[0].images == near[0].stages[0].images
+        assert run.stages[0].mask_weight == near[0].stages[0].mask_weight
 
 
 @pytest.mark.parametrize("name", ["recurrent", "networks"])

@@ -188,10 +188,14 @@ def at_chance_when_wide(
 def findings(
     scores: Sequence[Score], *, beyond: float = BEYOND, trained_apart: bool = False
 ) -> list[Finding]:
-    """Ask all that is known of people of one observer's scores."""
+    """Ask all that is known of people of one observer's scores.
+
+    Trends are asked of the conditions nearer than `beyond`: those further are tasks of their own.
+    """
+    near = [score for score in scores if score.spacing < beyond] or scores
     return [
-        falls_with_spacing(scores, trained_apart=trained_apart),
-        rises_with_length(scores, trained_apart=trained_apart),
+        falls_with_spacing(near, trained_apart=trained_apart),
+        rises_with_length(near, trained_apart=trained_apart),
         at_chance_when_wide(scores, beyond=beyond),
     ]
 

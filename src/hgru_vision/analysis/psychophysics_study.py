@@ -13,7 +13,7 @@ import numpy as np
 from hgru_vision.analysis.psychophysics import Score
 from hgru_vision.papers import linsley2018
 from hgru_vision.recipes import Recipe, make_run
-from hgru_vision.stimuli.contours import conditions
+from hgru_vision.stimuli.contours import SPACED_BY, conditions
 from hgru_vision.sweeps.ledger import LedgerRow
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.data import contour_config
@@ -150,7 +150,7 @@ def _without_condition(config: RunConfig) -> dict[str, Any]:
         if stage["sources"] == last["sources"]:  # the condition itself
             stage["sources"] = "the same"
     source = last["sources"][-1]
-    changes = {key: value for key, value in source["changes"].items() if key != "shear"}
+    changes = {key: value for key, value in source["changes"].items() if key not in SPACED_BY}
     stage = {name: value for name, value in last.items() if name != "sources"}
     others = last["sources"][:-1]
     return kept | stage | {"changes": changes, "other sources": others, "earlier stages": before}

@@ -1,9 +1,9 @@
 """Rows of a ledger, sorted into comparisons: networks by lengths, a cell of runs for each pair.
 
 Only what may be compared comes together. A study has one recipe and one task (but for the length,
-and the shear of contours); the runs of a cell differ in their seeds alone. Where rows of one
+and the spacing of contours); the runs of a cell differ in their seeds alone. Where rows of one
 network differ in anything else, a number of steps or a learning rate, they become networks of their
-own, named by the fewest fields that tell them apart; so do the shears of contours.
+own, named by the fewest fields that tell them apart; so do the spacings of contours.
 """
 
 import hashlib
@@ -25,6 +25,7 @@ from hgru_vision.analysis.learning import (
 )
 from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.papers.linsley2018 import PATH_LENGTHS
+from hgru_vision.stimuli.contours import SPACED_BY
 from hgru_vision.sweeps.ledger import LedgerRow
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.result import Result
@@ -209,7 +210,7 @@ def _task(config: RunConfig) -> str:
         name = source.dataset
     told = sorted(source.changes)
     if source.dataset == "contours":
-        told = [key for key in told if key != "shear"]  # the conditions of one study
+        told = [key for key in told if key not in SPACED_BY]  # the conditions of one study
     changes = _naming(source.changes, told)
     target = config.target if config.target != "label" else ""
     return " ".join(filter(None, (name, changes, target)))

@@ -20,6 +20,7 @@ def contours(
     images: int = round(linsley2018.TRAIN_FRACTION * linsley2018.IMAGES),
     masks: bool = False,
     shear_columns: bool = True,
+    changes: dict[str, Any] | None = None,
     options: dict[str, Any] | None = None,
     seed: int = 0,
 ) -> RunConfig:
@@ -47,6 +48,8 @@ def contours(
     shear_columns
         Without it contours have two directions at every shear (`ContourConfig`). With it they have
         more at large shears than without one: the more there is to learn.
+    changes
+        Other fields of `ContourConfig`, such as ``{"cells": 8, "cell": 1.0}``.
     seed
         Of the new readout.
 
@@ -61,10 +64,10 @@ def contours(
         if model not in (None, first.model) or options not in (None, first.options):
             raise ValueError(f"model and options are those of {start}; give them without a start")
         model, options = first.model, first.options
-    changes: dict[str, Any] = {"shear": shear, "canvas": canvas}
+    condition: dict[str, Any] = {"shear": shear, "canvas": canvas, **(changes or {})}
     if not shear_columns:
-        changes["shear_columns"] = False
-    source = Source(dataset="contours", length=length, changes=changes)
+        condition["shear_columns"] = False
+    source = Source(dataset="contours", length=length, changes=condition)
     return RunConfig(
         recipe="contours",
         model=model or "contour_hgru",

@@ -42,6 +42,9 @@ from hgru_vision.stimuli.scenes import (
     check_seed,
 )
 
+# Fields that make a condition, with the length: conditions of one study may differ in them.
+SPACED_BY = ("shear", "cells", "cell", "eccentricity")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ContourConfig:
