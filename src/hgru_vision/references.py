@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
-__all__ = ["find_function"]
+__all__ = ["find_file", "find_function", "is_reference", "place_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,20 +43,16 @@ def find_function(reference: str, kind: str, known: Mapping[str, F]) -> F:
     """
     if reference in known:
         return known[reference]
-    path, colon, name = reference.rpartition(":")
-    if not colon or not path.endswith(".py"):
+    if not is_reference(reference):
         near = get_close_matches(reference, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         names = f"{', '.join(known)} or " if known else ""
         raise ValueError(f"no {kind} {reference!r}; give {names}FILE.py:FUNCTION{hint}")
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"no file {path} (from the {kind} {reference})")
+    path, name = str(find_file(reference, kind)), reference.rpartition(":")[2]
     try:
         defined = runpy.run_path(path, run_name=_MODULE)
     except Exception as error:
-        lines = [each.lineno for each in traceback.extract_tb(error.__traceback__)
-                 if each.filename == path]  # fmt: skip
-        place = f"{path}:{lines[-1]}" if lines else path  # a syntax error names its line itself
+        place = place_of(error, path) or path  # a syntax error names its line itself
         raise ImportError(f"{place} cannot be run: {type(error).__name__}: {error}") from error
     if not callable(defined.get(name)):
         own = [key for key, value in defined.items() if _is_own(value)]
@@ -64,6 +60,32 @@ def find_function(reference: str, kind: str, known: Mapping[str, F]) -> F:
         raise ValueError(f"{path} defines no function {name!r}; {has}")
     found: F = defined[name]
     return found
+
+
+def is_reference(text: str) -> bool:
+    """Tell FILE.py:FUNCTION from a plain name.
+
+    Examples
+    --------
+    >>> is_reference("nets.py:leaky"), is_reference("hgru")
+    (True, False)
+    """
+    return text.rpartition(":")[0].endswith(".py")
+
+
+def find_file(reference: str, kind: str) -> Path:
+    """Give the file of FILE.py:FUNCTION, which must be there; `kind` is for the text of errors."""
+    path = Path(reference.rpartition(":")[0])
+    if not path.is_file():
+        raise FileNotFoundError(f"no file {path} (from the {kind} {reference})")
+    return path
+
+
+def place_of(error: Exception, path: str) -> str | None:
+    """Say where in a user's file an error arose, as FILE:LINE; None if it did not."""
+    lines = [each.lineno for each in traceback.extract_tb(error.__traceback__)
+             if each.filename == path]  # fmt: skip
+    return f"{path}:{lines[-1]}" if lines else None
 
 
 def _is_own(value: Any) -> bool:

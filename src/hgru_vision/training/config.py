@@ -3,11 +3,17 @@
 import hashlib
 import json
 import math
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from typing import Any, Literal, Self, get_type_hints
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
 
 from hgru_vision.papers import linsley2018
-from hgru_vision.training.fields import from_json, to_json
+from hgru_vision.training.fields import (
+    check_types,
+    from_json,
+    require,
+    to_json,
+    without_defaults,
+)
 
 __all__ = [
     "FULL_RATE_INPUTS",
@@ -72,7 +78,7 @@ class Source:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "changes", to_json(self.changes))
-        _check_types(self)
+        check_types(self)
         if self.length < 1:
             raise ValueError(f"length must be 1 or more; got {self.length}")
         if self.dataset != "pathfinder":
@@ -144,7 +150,7 @@ class Stage:
     masks: bool = False
 
     def __post_init__(self) -> None:
-        _check_types(self)
+        check_types(self)
         if not self.sources:
             raise ValueError("sources is empty; a stage needs one or more")
         if not self.shares:
@@ -153,15 +159,15 @@ class Stage:
             raise ValueError(f"shares has {len(self.shares)} of {len(self.sources)} sources")
         if min(self.shares) <= 0:
             raise ValueError(f"shares must be greater than 0; got {min(self.shares):g}")
-        _require(self, "images", self.images >= 1, "1 or more")
-        _require(self, "unique", self.unique is None or self.unique >= 1, "1 or more")
+        require(self, "images", self.images >= 1, "1 or more")
+        require(self, "unique", self.unique is None or self.unique >= 1, "1 or more")
         promotes = self.promote_at is None or 0 < self.promote_at <= 1
-        _require(self, "promote_at", promotes, "above 0 and at most 1")
+        require(self, "promote_at", promotes, "above 0 and at most 1")
         folders = [source.path for source in self.sources if source.path is not None]
         if self.mask_weight and folders:
             raise ValueError(f"mask_weight needs images that are drawn; {folders[0]} is a folder")
         finite = 0 <= self.mask_weight < math.inf
-        _require(self, "mask_weight", finite, "0 or more")
+        require(self, "mask_weight", finite, "0 or more")
 
     @property
     def name(self) -> str:
@@ -270,20 +276,20 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", to_json(self.options))
-        _check_types(self)
+        check_types(self)
         if not self.stages:
             raise ValueError("stages is empty; a run needs one or more")
         for name in ("batch", "evaluate_every", "evaluation_images", "test_images"):
-            _require(self, name, getattr(self, name) >= 1, "1 or more")
-        _require(self, "checkpoint_every", self.checkpoint_every >= 1, "1 or more")
+            require(self, name, getattr(self, name) >= 1, "1 or more")
+        require(self, "checkpoint_every", self.checkpoint_every >= 1, "1 or more")
         for name in ("seed", "data_seed", "statistics_batches", "warm_up", "cool_down"):
-            _require(self, name, getattr(self, name) >= 0, "0 or more")
-        _require(self, "learning_rate", 0 < self.learning_rate < math.inf, "greater than 0")
-        _require(self, "contractor", 0 <= self.contractor < math.inf, "0 or more")
-        _require(self, "clip", self.clip is None or self.clip > 0, "greater than 0")
+            require(self, name, getattr(self, name) >= 0, "0 or more")
+        require(self, "learning_rate", 0 < self.learning_rate < math.inf, "greater than 0")
+        require(self, "contractor", 0 <= self.contractor < math.inf, "0 or more")
+        require(self, "clip", self.clip is None or self.clip > 0, "greater than 0")
         for name in ("stuck_after", "full_rate_inputs"):
             counted = getattr(self, name) is None or getattr(self, name) >= 1
-            _require(self, name, counted, "1 or more")
+            require(self, name, counted, "1 or more")
         for number, stage in enumerate(self.stages):
             if stage.images < self.batch:
                 raise ValueError(
@@ -330,7 +336,7 @@ class RunConfig:
         Fields at their default are left out: a field added later changes no hash, and a default
         must never change.
         """
-        kept = _without_defaults(self)
+        kept = without_defaults(self)
         for name in WITHOUT_EFFECT:
             kept.pop(name, None)
         text = json.dumps(kept, sort_keys=True, separators=(",", ":"))
@@ -358,30 +364,3 @@ class RunConfig:
     def from_json(cls, value: dict[str, Any]) -> Self:
         """Make a configuration of what `to_json` gave; unknown keys and wrong types are refused."""
         return from_json(cls, value)
-
-
-def _without_defaults(value: Any) -> Any:
-    """Give a dataclass as JSON, without the fields that are at their defaults."""
-    if isinstance(value, tuple):
-        return [_without_defaults(each) for each in value]
-    if not is_dataclass(value):
-        return value
-    kept = {}
-    for each in fields(value):
-        here = getattr(value, each.name)
-        default = each.default if each.default_factory is MISSING else each.default_factory()
-        if here != default:
-            kept[each.name] = _without_defaults(here)
-    return kept
-
-
-def _check_types(config: Any) -> None:
-    """Refuse a field of another type, and make lists tuples and whole numbers floats."""
-    for name, kind in get_type_hints(type(config)).items():
-        value: Any = from_json(kind, getattr(config, name), name)
-        object.__setattr__(config, name, value)
-
-
-def _require(config: Any, name: str, holds: bool, expected: str) -> None:
-    if not holds:
-        raise ValueError(f"{name} must be {expected}; got {getattr(config, name)!r}")

@@ -6,7 +6,14 @@ from dataclasses import MISSING, fields, is_dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-__all__ = ["differences", "from_json", "to_json"]
+__all__ = [
+    "check_types",
+    "differences",
+    "from_json",
+    "require",
+    "to_json",
+    "without_defaults",
+]
 
 T = TypeVar("T")
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
@@ -78,6 +85,34 @@ def differences(there: Any, here: Any, where: str = "") -> list[str]:
         pairs = enumerate(zip(there, here, strict=True))
         return [text for i, (old, new) in pairs for text in differences(old, new, f"{where}[{i}]")]
     return [] if there == here else [f"{where}: {there!r} there, {here!r} here"]
+
+
+def without_defaults(value: Any) -> Any:
+    """Give a dataclass as JSON, without the fields that are at their defaults."""
+    if isinstance(value, tuple):
+        return [without_defaults(each) for each in value]
+    if not is_dataclass(value):
+        return value
+    kept = {}
+    for each in fields(value):
+        here = getattr(value, each.name)
+        default = each.default if each.default_factory is MISSING else each.default_factory()
+        if here != default:
+            kept[each.name] = without_defaults(here)
+    return kept
+
+
+def check_types(config: Any) -> None:
+    """Refuse a field of another type, and make lists tuples and whole numbers floats."""
+    for name, kind in get_type_hints(type(config)).items():
+        value: Any = from_json(kind, getattr(config, name), name)
+        object.__setattr__(config, name, value)
+
+
+def require(config: Any, name: str, holds: bool, expected: str) -> None:
+    """Refuse a field whose value is not what is expected of it."""
+    if not holds:
+        raise ValueError(f"{name} must be {expected}; got {getattr(config, name)!r}")
 
 
 def _decode(kind: Any, value: Any, where: str) -> Any:
