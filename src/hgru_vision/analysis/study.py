@@ -9,7 +9,7 @@ own, named by the fewest fields that tell them apart; so do the spacings of cont
 import hashlib
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -221,10 +221,14 @@ def _cells(rows: list[LedgerRow]) -> dict[tuple[Network, int], Cell]:
     for row in rows:
         alike[row.config.model][row.config.task.length].append(_flat(row.config))
     telling = {model: _telling(list(by_length.values())) for model, by_length in alike.items()}
+    shared = Counter(model.rpartition(":")[2] for model in alike.keys() | CATALOGUE.keys())
     groups: dict[tuple[Network, int], list[LedgerRow]] = defaultdict(list)
     for row in rows:
         config = row.config
         variant = _naming(_flat(config), telling[config.model], MOST_NAMED)
+        if shared[config.network] > 1:  # the short name of a user's network is another's, too
+            file = config.model.rpartition(":")[0]
+            variant = ", ".join(filter(None, (file, variant)))
         groups[Network(config.model, variant), config.task.length].append(row)
 
     def seeds(row: LedgerRow) -> tuple[int, int]:
@@ -302,6 +306,7 @@ def _flat(config: RunConfig) -> dict[str, Any]:
             flat[path] = value
 
     visit(config.experiment, "")
+    flat["file"] = (flat.pop("model_sha256") or "")[:8]  # tells versions of a user's own network
     if config.start is not None:
         flat["start"] = config.start  # a name says more than its check sum
     return flat

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from torch import nn
 
-from hgru_vision.references import find_function
+from hgru_vision.models.own import make_own
 from hgru_vision.training.checkpoint import load_run
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.files import read_result
@@ -45,7 +45,4 @@ def open_network(reference: str) -> Opened:
             "weights (hgru weights), or FILE.py:FUNCTION, a function without arguments that "
             "returns a torch module"
         )
-    network = find_function(reference, "network", {})()
-    if not isinstance(network, nn.Module):
-        raise TypeError(f"{reference} returned {type(network).__name__}, not a torch.nn.Module")
-    return Opened(network=network)
+    return Opened(network=make_own(reference, {}))

@@ -16,7 +16,7 @@ from hgru_vision.commands.options import parse_duration
 from hgru_vision.recipes import make_run
 from hgru_vision.sweeps.ledger import LedgerRow, read_ledger
 from hgru_vision.training.config import RunConfig
-from hgru_vision.training.files import CONFIG
+from hgru_vision.training.files import CONFIG, located
 from hgru_vision.training.loop import train as train_run
 from hgru_vision.training.result import Result
 from hgru_vision.weights import Card, card, list_weights
@@ -51,6 +51,8 @@ def train(
 
     Example: hgru train --config runs/hgru14 --seed 1 --out runs/again
 
+    Example: hgru train curriculum --model nets.py:leaky --out runs/leaky
+
     Example: hgru train boundaries --with root=BSR vgg=vgg16.pth --out runs/boundaries
 
     Parameters
@@ -65,7 +67,8 @@ def train(
         Instead of a recipe: the folder of a run, its config.json, the card of trained weights, or
         their name. The very same run is made, but for what --seed and --set change.
     model
-        A network, if not the recipe's own; `hgru models` lists them.
+        A network, if not the recipe's own: one of those that `hgru models` lists, or
+        FILE.py:FUNCTION, a function that returns a torch module (docs/circuits.md).
     preset
         A Pathfinder, if not the recipe's own; `hgru presets` lists them.
     length
@@ -146,7 +149,7 @@ def read_run(reference: str) -> RunConfig:
     if isinstance(value, dict) and "sha256" in value:
         return Card.from_json(value, path.name).config
     try:
-        return RunConfig.from_json(value)
+        return located(RunConfig.from_json(value), path.parent)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} is no run's configuration: {error}") from None
 
@@ -170,6 +173,8 @@ def change(config: RunConfig, changes: tuple[str, ...]) -> RunConfig:
             place[_key(place, last)] = value
         except (KeyError, IndexError, TypeError, ValueError):
             raise ValueError(f"the run has no field {path!r} (from --set {each})") from None
+        if path == "model":  # another file has another check sum
+            whole["model_folder"] = whole["model_sha256"] = None
     return RunConfig.from_json(whole)
 
 

@@ -29,7 +29,7 @@ def curves(study: Study) -> Figure:
     if not any(row.result.curve for row in study.rows):
         raise NothingToDraw("no run has a learning curve")
     known = {model for models in EVERY.values() for model in models}
-    others = tuple(network.model for network in study.networks if network.model not in known)
+    others = tuple(dict.fromkeys(each.model for each in study.networks if each.model not in known))
     classes = {title: study.of(models) for title, models in (EVERY | {"Other": others}).items()}
     run = set(study.networks)
     shown = {title: networks for title, networks in classes.items() if run & set(networks)}

@@ -3,6 +3,7 @@
 from hgru_vision.analysis.study import Network
 from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.papers.linsley2018 import DEPTHS, FRACTIONS
+from hgru_vision.references import is_reference
 
 __all__ = ["BEYOND", "EVERY", "MAIN", "SUPPLEMENT", "Panels", "display", "short"]
 
@@ -34,6 +35,8 @@ def display(network: Network) -> str:
 
     >>> display(Network("resnet152_half")), display(Network("hgru", "timesteps=3"))
     ('ResNet-152 (1/2)', 'hGRU, timesteps=3')
+    >>> display(Network("nets.py:leaky"))
+    'leaky'
     """
     name = _display(network.model)
     return f"{name}, {network.variant}" if network.variant else name
@@ -53,6 +56,8 @@ def short(network: Network, title: str) -> str:
 
 
 def _display(model: str) -> str:
+    if is_reference(model):
+        return model.rpartition(":")[2]
     if model in _WHOLE:
         return _WHOLE[model]
     start, _, end = model.rpartition("_")

@@ -48,7 +48,7 @@ def make_run(reference: str | Recipe, **keywords: Any) -> RunConfig:
     'hgru_small'
     >>> make_run("quick", length=14)
     Traceback (most recent call last):
-    TypeError: the recipe quick takes no length; it takes images, seed
+    TypeError: the recipe quick takes no length; it takes model, images, seed
     """
     recipe = reference
     if isinstance(recipe, str):

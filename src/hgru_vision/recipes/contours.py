@@ -63,7 +63,7 @@ def contours(
         first = config_of(start)
         if model not in (None, first.model) or options not in (None, first.options):
             raise ValueError(f"model and options are those of {start}; give them without a start")
-        model, options = first.model, first.options
+        model, options = first.reference, first.options
     condition: dict[str, Any] = {"shear": shear, "canvas": canvas, **(changes or {})}
     if not shear_columns:
         condition["shear_columns"] = False

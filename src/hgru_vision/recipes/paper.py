@@ -4,6 +4,7 @@ from difflib import get_close_matches
 
 from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.papers import linsley2018
+from hgru_vision.references import is_reference
 from hgru_vision.training.config import RunConfig, Source, Stage
 
 __all__ = ["paper"]
@@ -22,14 +23,14 @@ def paper(
 
     From scratch, Adam at 1e-3, batches of 32, two epochs over 900,000 images (four for residual and
     per-pixel networks), an evaluation every 1,000 batches, judged on 100,000 images. An evaluation
-    on the way looks at 10,000 held-out images of its own.
+    on the way looks at 10,000 held-out images of its own. A network of one's own gets two epochs.
 
     Examples
     --------
     >>> paper(model="resnet18").stages[0].images
     3600000
     """
-    if model not in CATALOGUE:
+    if model not in CATALOGUE and not is_reference(model):
         near = get_close_matches(model, CATALOGUE, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(
@@ -37,7 +38,7 @@ def paper(
             f"them; networks for natural images are trained by the recipe boundaries){hint}"
         )
     images = round(linsley2018.TRAIN_FRACTION * linsley2018.IMAGES)
-    epochs = CATALOGUE[model].epochs
+    epochs = CATALOGUE[model].epochs if model in CATALOGUE else linsley2018.EPOCHS
     source = Source(preset=preset, length=length)
     return RunConfig(
         recipe="paper",

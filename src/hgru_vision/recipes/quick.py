@@ -20,8 +20,8 @@ SMALL = Source(
 )
 
 
-def quick(*, images: int = 36_000, seed: int = 0) -> RunConfig:
-    """Train a small hGRU on a small Pathfinder.
+def quick(*, model: str = "hgru_small", images: int = 36_000, seed: int = 0) -> RunConfig:
+    """Train a small hGRU, or another network, on a small Pathfinder.
 
     Examples
     --------
@@ -31,8 +31,8 @@ def quick(*, images: int = 36_000, seed: int = 0) -> RunConfig:
     """
     return RunConfig(
         recipe="quick",
-        model="hgru_small",
-        options={"drive_gain": 1.0},
+        model=model,
+        options={"drive_gain": 1.0} if model == "hgru_small" else {},
         seed=seed,
         stages=(Stage(sources=(SMALL,), images=images),),
         learning_rate=5e-3,

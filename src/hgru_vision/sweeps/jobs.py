@@ -36,7 +36,7 @@ class Job:
         >>> Job.under(Path("runs"), config).folder.name[:-8]
         'hgru-screen-paper-9-seed2-'
         """
-        words = (config.model, config.recipe, config.task.name, f"seed{config.seed}")
+        words = (config.network, config.recipe, config.task.name, f"seed{config.seed}")
         name = "-".join(re.sub(r"[^A-Za-z0-9_.]+", "-", word).strip("-") for word in words)
         return cls(config=config, folder=out / f"{name}-{config.hash[:8]}")
 

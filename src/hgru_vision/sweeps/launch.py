@@ -20,11 +20,19 @@ from rich.console import Console
 from hgru_vision.sweeps.jobs import Job, take_over
 from hgru_vision.sweeps.ledger import LedgerRow, append, check_portable, read_ledger
 from hgru_vision.training.config import RunConfig
-from hgru_vision.training.files import check_output, check_run, has_checkpoint, read_result
+from hgru_vision.training.files import (
+    check_output,
+    check_run,
+    has_checkpoint,
+    keep_network,
+    read_result,
+)
 from hgru_vision.training.result import Result
 
 __all__ = ["Job", "Launcher", "Outcome", "State", "run_job", "seconds_left", "sweep"]
 
+
+NETWORKS = "networks"  # folder beside the runs', of the files of users' own networks
 
 State = Literal["done", "stuck", "diverged", "failed", "unfinished", "busy", "missing"]
 
@@ -174,6 +182,7 @@ def sweep(
     todo = [each.job for each in outcomes.values() if each.result is None]
     if not todo or budget == 0:
         return list(outcomes.values())
+    todo = [replace(job, config=_kept(job.config, Path(out).absolute())) for job in todo]
     with _terminable(), contextlib.closing(launcher(todo, deadline)) as arriving:
         for outcome in arriving:
             config = outcome.job.config
@@ -210,6 +219,14 @@ def _jobs(configs: Iterable[RunConfig], out: Path) -> list[Job]:
         check_portable(config)
         unique.setdefault(config.hash, Job.under(out, config))
     return list(unique.values())
+
+
+def _kept(config: RunConfig, out: Path) -> RunConfig:
+    """Keep a network of a user's own as it is now: its file may be edited before its run begins.
+
+    Nor need another node have that file: what is in `out`, all have.
+    """
+    return keep_network(config, out / NETWORKS / (config.model_sha256 or "")[:16])
 
 
 def _ended(job: Job, result: Result) -> Outcome:

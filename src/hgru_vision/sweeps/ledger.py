@@ -5,7 +5,7 @@ Figures, tables and reports read ledgers and nothing else.
 
 import os
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -40,7 +40,7 @@ class LedgerRow:
     Parameters
     ----------
     config
-        The run, complete.
+        The run, complete but for the folder of a network of a user's own.
     result
         What came of it. Floats are rounded to six digits after the point.
     written
@@ -53,6 +53,8 @@ class LedgerRow:
 
     def __post_init__(self) -> None:
         check_portable(self.config)
+        if self.config.model_folder is not None:  # which means nothing on another machine
+            object.__setattr__(self, "config", replace(self.config, model_folder=None))
         result = Result.from_json(rounded(self.result.to_json()))
         object.__setattr__(self, "result", result)
 

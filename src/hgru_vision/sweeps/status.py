@@ -51,7 +51,8 @@ def status_table(outcomes: Sequence[Outcome]) -> RenderableType:
         table.add_column(state, str(total[state]), justify="right", style=_STYLES.get(state, ""))
     table.add_column("accuracy: mean", justify="right")
     table.add_column("best", justify="right")
-    for names, members in groups.items():
+    for (recipe, _, task), members in groups.items():
+        names = recipe, members[0].job.config.network, task
         counts = Counter(outcome.state for outcome in members)
         table.add_row(*names, *(str(counts[state] or "") for state in shown), *_accuracies(members))
     failures = [

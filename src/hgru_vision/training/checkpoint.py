@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from hgru_vision.data import bsds_stream, contours, datasets
 from hgru_vision.data.manifest import MANIFEST_NAME, file_hash
+from hgru_vision.models.own import make_own
 from hgru_vision.models.registry import Head, create_model
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.files import (
@@ -22,6 +23,7 @@ from hgru_vision.training.files import (
     check_same,
     flush_names,
     read_config,
+    read_network,
     replace_file,
 )
 
@@ -141,6 +143,9 @@ def _images(config: RunConfig) -> dict[str, str]:
 
 def build(config: RunConfig) -> nn.Module:
     """Make the network of a run, with its starting values."""
+    if config.model_sha256 is not None:
+        read_network(config)  # which refuses another file than the run's
+        return make_own(config.reference, config.options, seed=config.seed)
     head: Head = "pixels" if config.target == "segmentation" else "classify"
     return create_model(config.model, seed=config.seed, head=head, **config.options)
 

@@ -4,16 +4,12 @@ import hashlib
 import json
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from hgru_vision.papers import linsley2018
-from hgru_vision.training.fields import (
-    check_types,
-    from_json,
-    require,
-    to_json,
-    without_defaults,
-)
+from hgru_vision.references import find_file, is_reference
+from hgru_vision.training.fields import check_types, from_json, require, to_json, without_defaults
 
 __all__ = [
     "FULL_RATE_INPUTS",
@@ -36,8 +32,8 @@ Precision = Literal["float32", "tf32", "bfloat16"]
 FULL_RATE_INPUTS = 1_875
 
 # Fields of a run that do not change the network which comes out. Where the weights that it starts
-# from lie is one of them: what they are, `start_sha256` says.
-WITHOUT_EFFECT = ("recipe", "checkpoint_every", "start")
+# from lie, or the file of its network, is one of them: what they are, their check sums say.
+WITHOUT_EFFECT = ("recipe", "checkpoint_every", "start", "model_folder")
 
 # Runs that differ in these besides are repetitions of one experiment.
 _OF_ONE_RUN = ("seed", "data_seed", "stuck_after", "stop_when_stuck")
@@ -185,7 +181,11 @@ class RunConfig:
     recipe
         Where the configuration comes from, for the reader.
     model, options
-        Name and keywords for `create_model`.
+        Name and keywords for `create_model`; or FILE.py:FUNCTION, and keywords of that function,
+        for a network of one's own (docs/circuits.md).
+    model_folder, model_sha256
+        Of that file: its folder, if not the one from which one starts, and its check sum, read
+        where they are not given. A run refuses another file.
     start, start_sha256, start_readout
         Trained weights to begin from, if not from new ones: a name of `hgru_vision.weights`, the
         folder of a finished run, or, for networks with layers of VGG16, a file with those. The
@@ -247,6 +247,8 @@ class RunConfig:
     recipe: str = "own"
     model: str
     options: dict[str, Any] = field(default_factory=dict)
+    model_folder: str | None = None
+    model_sha256: str | None = None
     start: str | None = None
     start_sha256: str | None = None
     start_readout: bool = True
@@ -308,7 +310,25 @@ class RunConfig:
                 )
         if self.balance and self.target != "segmentation":
             raise ValueError('balance is for pixels; it needs target="segmentation"')
+        self._check_model()
         self._check_start()
+
+    def _check_model(self) -> None:
+        if self.model.endswith(".py"):
+            raise ValueError(f"model {self.model} is a file; name its function: {self.model}:NAME")
+        if not is_reference(self.model):
+            if self.model_folder is not None or self.model_sha256 is not None:
+                raise ValueError(
+                    f"model {self.model} has no file, but its folder or sha256 is given"
+                )
+            return
+        path = Path(self.model)
+        if path.name != self.model:
+            object.__setattr__(self, "model_folder", str(path.parent))
+            object.__setattr__(self, "model", path.name)
+        if self.model_sha256 is None:
+            content = find_file(self.reference, "network").read_bytes()
+            object.__setattr__(self, "model_sha256", hashlib.sha256(content).hexdigest())
 
     def _check_start(self) -> None:
         if self.start is not None and self.start_sha256 is None:
@@ -318,6 +338,16 @@ class RunConfig:
         if self.start is None and (self.start_sha256 is not None or not self.start_readout):
             given = "start_readout" if self.start_sha256 is None else "start_sha256"
             raise ValueError(f"{given} is given, but no start that it belongs to")
+
+    @property
+    def reference(self) -> str:
+        """The model, and where it lies if it is of a file: ``mine/nets.py:leaky``."""
+        return str(Path(self.model_folder or "") / self.model)
+
+    @property
+    def network(self) -> str:
+        """A short name of the model for people: ``hgru``, or ``leaky`` of ``nets.py:leaky``."""
+        return self.model.rpartition(":")[2]
 
     @property
     def task(self) -> Source:

@@ -28,6 +28,7 @@ from hgru_vision.training.judging import judge
 __all__ = [
     "Evaluation",
     "as_input",
+    "check_logits",
     "evaluate",
     "find_circuit",
     "override_timesteps",
@@ -168,7 +169,7 @@ def evaluate(
             target = data.segmentations(part) if pixels else data.labels(part)
             images = as_input(_to_device(data.batch(part), device), like.dtype)
             logits = network(images)
-            _check_logits(logits, (len(part), 2, *(images.shape[2:] if pixels else ())))
+            check_logits(logits, (len(part), 2, *(images.shape[2:] if pixels else ())))
             # Nothing is brought back before the end: while the device works, images are drawn.
             found.append(judge(logits, _to_device(target, device), kind == "boundaries"))
             if progress is not None:
@@ -345,12 +346,13 @@ def _to_device(array: npt.NDArray[Any], device: torch.device) -> Tensor:
     return tensor.to(device)
 
 
-def _check_logits(logits: object, wanted: tuple[int, ...]) -> None:
+def check_logits(logits: object, wanted: tuple[int, ...], who: str = "the network") -> None:
+    """Refuse what is not two logits an image, or a pixel."""
     got = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
     if got != wanted:
         each = "an image" if len(wanted) == 2 else "a pixel"
         raise ValueError(
-            f"the network must give two logits {each}, a tensor of shape {wanted}, got {got}"
+            f"{who} must give two logits {each}, a tensor of shape {wanted}, got {got}"
         )
 
 

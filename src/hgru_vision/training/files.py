@@ -7,16 +7,20 @@ checkpoint.pt          weights, optimiser, position and random states, to go on 
 checkpoint.previous.pt the one before
 weights.safetensors    the trained network, at the end
 result.json            the `Result`, at the end
+NAME.py                of a network of a user's own: a copy of its file, which is loaded
 =====================  ==============================================================
 """
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hgru_vision.data.durable import flush
+from hgru_vision.references import find_file
 from hgru_vision.training.config import WITHOUT_EFFECT, RunConfig
 from hgru_vision.training.fields import differences, to_json
 from hgru_vision.training.result import Point, Result
@@ -33,7 +37,10 @@ __all__ = [
     "check_same",
     "flush_names",
     "has_checkpoint",
+    "keep_network",
+    "located",
     "read_config",
+    "read_network",
     "read_result",
     "replace_file",
     "write_curve",
@@ -94,12 +101,15 @@ def write_curve(folder: Path, curve: Iterable[Point]) -> None:
 
 
 def read_config(folder: Path) -> RunConfig | None:
-    """Read the configuration of a run's folder; None where there is none."""
+    """Read the configuration of a run's folder; None where there is none.
+
+    A network of a user's own is that of the copy which the folder has of its file.
+    """
     value = _read_json(folder / CONFIG)
     if value is None:
         return None
     try:
-        return RunConfig.from_json(value)
+        return located(RunConfig.from_json(value), folder)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{folder / CONFIG} is no run's configuration: {error}") from None
 
@@ -108,6 +118,35 @@ def read_result(folder: Path) -> Result | None:
     """Read the result of a run's folder; None before its end."""
     value = _read_json(folder / RESULT)
     return None if value is None else Result.from_json(value)
+
+
+def located(config: RunConfig, folder: Path) -> RunConfig:
+    """Let a network of a user's own come from the copy of its file in a folder, if that has one."""
+    copy = folder / _file_name(config)
+    if config.model_sha256 is None or not copy.is_file():
+        return config
+    same = hashlib.sha256(copy.read_bytes()).hexdigest() == config.model_sha256
+    return replace(config, model_folder=str(folder)) if same else config
+
+
+def read_network(config: RunConfig) -> bytes:
+    """Read the file of a network of a user's own; refuse another one than the run's."""
+    path = find_file(config.reference, "network")
+    content = path.read_bytes()
+    found = hashlib.sha256(content).hexdigest()
+    if found != config.model_sha256:
+        raise ValueError(
+            f"{path} is not the file of the run: its sha256 is {found[:12]}..., model_sha256 says "
+            f"{(config.model_sha256 or '')[:12]}..."
+        )
+    return content
+
+
+def keep_network(config: RunConfig, folder: Path) -> RunConfig:
+    """Copy the file of a network of a user's own to a folder, and give the run with the copy."""
+    if config.model_sha256 is not None and located(config, folder) is config:
+        replace_file(folder / _file_name(config), read_network(config))
+    return located(config, folder)
 
 
 def has_checkpoint(folder: Path) -> bool:
@@ -152,11 +191,21 @@ def check_same(there: RunConfig, here: RunConfig, folder: Path) -> None:
         {key: value for key, value in each.to_json().items() if key not in WITHOUT_EFFECT}
         for each in (there, here)
     )
+    if there.model == here.model and there.model_sha256 != here.model_sha256:
+        raise ValueError(
+            f"{_file_name(here)} has changed since the run in {folder} began. To go on with the "
+            f"copy from then: hgru train --config {folder} --out {folder} --resume. For the "
+            "changed network give another folder"
+        )
     if differ := differences(old, new):
         raise ValueError(
             f"{folder} holds another run: {'; '.join(differ)}. Give the old values to resume, or "
             "another folder"
         )
+
+
+def _file_name(config: RunConfig) -> str:
+    return config.model.rpartition(":")[0]
 
 
 def _content(folder: Path) -> str | None:

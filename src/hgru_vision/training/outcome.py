@@ -155,7 +155,11 @@ def conclude(
         **_common(step, position),
     )
     if group.leads:
-        weights = {key: value.contiguous() for key, value in step.network.state_dict().items()}
+        # Copies: a network of a user's own may share a tensor between layers, a file does not.
+        weights = {
+            key: value.clone(memory_format=torch.contiguous_format)
+            for key, value in step.network.state_dict().items()
+        }
         replace_file(folder / WEIGHTS, save(weights, {"config": config.hash}))
         write_json(folder / RESULT, result.to_json())
     group.wait()

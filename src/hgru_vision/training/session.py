@@ -19,7 +19,7 @@ from hgru_vision.training.diagnosis import find_cause
 from hgru_vision.training.display import Display
 from hgru_vision.training.distributed import Group
 from hgru_vision.training.environment import commit
-from hgru_vision.training.files import CONFIG, write_curve, write_json
+from hgru_vision.training.files import CONFIG, keep_network, located, write_curve, write_json
 from hgru_vision.training.outcome import (
     DivergedError,
     Measured,
@@ -31,6 +31,7 @@ from hgru_vision.training.position import Position
 from hgru_vision.training.result import Ending, Point, Result
 from hgru_vision.training.start import begin
 from hgru_vision.training.step import Step
+from hgru_vision.training.trial import try_network
 
 __all__ = ["Session"]
 
@@ -59,7 +60,11 @@ class Session:
         self.share = group.share(config.batch)
         check_data(config)
         commit()  # of the code that runs, not of what lies there in hours
-        self.step = Step(build(config), config, group)
+        self._located = located(config, folder)
+        network = build(self._located)
+        if config.model_sha256 is not None:
+            try_network(network, self._located, group.device)
+        self.step = Step(network, config, group)
         self.position = Position()
         self.ahead: Ahead | None = None  # of the stage in training
         # Since the last evaluation. They stay on the device until someone asks.
@@ -78,6 +83,7 @@ class Session:
             display.skip(planned - trained)  # what promotions left out
         if self.group.leads:
             write_json(self.folder / CONFIG, self.config.to_json())
+            keep_network(self._located, self.folder)
             write_curve(self.folder, self.position.curve)
         if self.group.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.group.device)

@@ -160,6 +160,11 @@ def publish(run: Path, tag: str, *, note: str = "", replace_old: bool = False) -
     if result is None or result.outcome != "finished":
         state = "has not ended" if result is None else f"ended as {result.outcome!r}"
         raise ValueError(f"the run in {run} {state}; only a finished one is published")
+    if config.model_sha256 is not None:
+        raise ValueError(
+            f"{config.model} is a network of your own; weights are published of the package's "
+            f"networks alone. Its folder, {run}, can be given wherever their names can"
+        )
     config = _begun_here(config)
     check_portable(config)
     fill(build(config), run / WEIGHTS)  # what does not fit is refused before anything is written
