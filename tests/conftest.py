@@ -73,6 +73,39 @@ def decisive():
     return with_random_classifier
 
 
+NETS = """
+import torch
+from torch import nn
+
+class Leaky(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.drive = nn.Conv2d(1, channels, 5, padding=2)
+        self.spread = nn.Conv2d(channels, channels, 3, padding=1)
+        self.decide = nn.Linear(channels, 2)
+
+    def forward(self, images):
+        drive = self.drive(images)
+        state = torch.tanh(drive + self.spread(drive))
+        return self.decide(state.amax(dim=(2, 3)))
+
+def leaky(channels=4):
+    return Leaky(channels)
+
+def pixels():
+    return nn.Conv2d(1, 2, 5, padding=2)
+"""
+
+
+@pytest.fixture
+def nets(tmp_path, monkeypatch) -> Path:
+    """Go to a folder with a file of networks of one's own, `leaky` and `pixels`; give the file."""
+    monkeypatch.chdir(tmp_path)
+    path = Path("nets.py")
+    path.write_text(NETS)
+    return path
+
+
 def with_random_classifier(network: Any, images: Any = None) -> Any:
     """Give the classifier of the paper's readout random weights, always the same.
 

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from hgru_vision.references import find_function
+from hgru_vision.references import find_function, is_reference, place_of
 
 FILE = """
 from pathlib import Path
@@ -83,3 +83,19 @@ def test_where_nothing_has_a_name_a_file_is_asked_for():
 def test_it_needs_no_torch():
     code = "import sys, hgru_vision.references; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_reference_is_told_from_a_name():
+    assert is_reference("a/nets.py:leaky") and is_reference("nets.py:")
+    assert not any(map(is_reference, ("hgru", "nets.py", "nets.txt:leaky", ":leaky")))
+
+
+def test_an_error_has_its_place_in_the_file(file):
+    make = find_function(f"{file}:make", "rule", {})
+    with pytest.raises(TypeError) as call:
+        make(3)
+    assert place_of(call.value, str(file)) is None  # the call is wrong, not the file
+    file.write_text("def make():\n    return inner()\n\ndef inner():\n    return 1 // 0\n")
+    with pytest.raises(ZeroDivisionError) as inside:
+        find_function(f"{file}:make", "rule", {})()
+    assert place_of(inside.value, str(file)) == f"{file}:5"

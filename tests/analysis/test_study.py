@@ -170,3 +170,20 @@ def test_parameters_are_those_of_the_runs(row):
     study = one([row(length=14)])
     (cell,) = study.cells.values()
     assert cell.parameters == cell.results[0].parameters
+
+
+def test_networks_of_ones_own_have_short_names_that_tell_them_apart(row):
+    def own(model, sha256):
+        return row(model, model_sha256=sha256 * 64)
+
+    (network,) = one([own("nets.py:leaky", "a")]).networks
+    assert network == Network("nets.py:leaky")
+    versions = one([own("nets.py:leaky", "a"), own("nets.py:leaky", "b")])
+    assert [each.variant for each in versions.networks] == ["file=aaaaaaaa", "file=bbbbbbbb"]
+    files = one([own("nets.py:leaky", "a"), own("more.py:leaky", "b"), own("nets.py:hgru", "a")])
+    assert set(files.networks) == {
+        Network("nets.py:leaky", "nets.py"),
+        Network("more.py:leaky", "more.py"),
+        Network("nets.py:hgru", "nets.py"),  # the catalogue has that name, too
+    }
+    assert one([row("hgru")]).networks == [Network("hgru")]

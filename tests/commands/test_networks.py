@@ -41,6 +41,15 @@ def test_a_network_of_ones_own_is_opened(tmp_path):
     assert type(opened.network).__name__ == "Identity" and opened.config is None
 
 
+def test_a_run_of_a_network_of_ones_own_is_opened_from_its_copy(nets, tmp_path):
+    config = quick(model="nets.py:leaky")
+    write_json(tmp_path / "run" / "config.json", config.to_json())
+    save_file(build(config).state_dict(), tmp_path / "run" / "weights.safetensors")
+    nets.rename("run/nets.py")
+    opened = open_network("run")
+    assert type(opened.network).__name__ == "Leaky" and opened.config.hash == config.hash
+
+
 def test_what_is_no_network_is_refused(tmp_path):
     (tmp_path / "net.py").write_text("def number():\n    return 3\n")
     with pytest.raises(TypeError, match=r"net\.py:number returned int, not a torch\.nn\.Module"):

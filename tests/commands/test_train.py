@@ -121,7 +121,7 @@ def test_keywords_of_a_recipe_are_within_reach(natural, capsys):
     [
         ("seed=3", "seed has a flag of its own; give --seed 3"),
         ("root", "--with takes keyword=value, such as root=BSR; got 'root'"),
-        ("shear=0.2", "the recipe quick takes no shear; it takes images, seed"),
+        ("shear=0.2", "the recipe quick takes no shear; it takes model, images, seed"),
         ("images=many", "images must be a whole number; got 'many'"),
     ],
 )
@@ -132,7 +132,9 @@ def test_keywords_that_no_recipe_takes_are_refused(capsys, text, message):
 
 def test_a_recipe_that_takes_no_length_says_so(capsys):
     assert main(["train", "quick", "--out", "x", "--length", "14"]) == 2
-    assert "the recipe quick takes no length; it takes images, seed" in capsys.readouterr().err
+    assert (
+        "the recipe quick takes no length; it takes model, images, seed" in capsys.readouterr().err
+    )
 
 
 def test_the_ledger_is_read_where_there_is_one(monkeypatch, tmp_path, capsys):
@@ -220,3 +222,27 @@ def test_what_is_no_configuration_is_refused(capsys, tmp_path):
     ):
         assert main(["train", *arguments, "--out", "x"]) == 2
         assert text in capsys.readouterr().err
+
+
+def test_a_network_of_ones_own_is_trained_by_the_same_command(nets, capsys):
+    few = [*TINY[:-1], "options.channels=2"]
+    assert main(["train", "quick", "--model", "nets.py:leaky", "--out", "run", "--set", *few]) == 0
+    assert "The run is in run" in capsys.readouterr().out
+    nets.write_text("")
+    again = ["--seed", "3", "--set", "stages[0].images=40"]
+    for config in ("run", "run/config.json"):
+        assert read_run(config).reference == "run/nets.py:leaky"
+    assert main(["train", "--config", "run", "--out", "other", *again, "--device", "cpu"]) == 0
+    assert Path("other/nets.py").read_bytes() == Path("run/nets.py").read_bytes()
+    assert main(["train", "quick", "--model", "nets.py:leaky", "--out", "new"]) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told == "hgru: nets.py defines no function 'leaky'; it has none"
+    assert not Path("new").exists()
+
+
+def test_another_model_is_known_by_its_own_file(nets):
+    first = change(make_run("quick", model="nets.py:leaky"), ("seed=1",))
+    Path("more.py").write_text("number = 3\n")
+    other = change(first, ("model=more.py:pixels",))
+    assert other.model_sha256 not in (None, first.model_sha256)
+    assert change(first, ("model=hgru",)).model_sha256 is None

@@ -46,3 +46,12 @@ def test_no_curve_no_figure(row):
     (study,) = studies([row(points=0)])
     with pytest.raises(NothingToDraw, match="no run has a learning curve"):
         curves(study)
+
+
+def test_versions_of_a_network_of_ones_own_are_drawn_once_each(row):
+    rows = [row("nets.py:leaky", model_sha256=digit * 64) for digit in "ab"]
+    (study,) = studies(rows)
+    figure = curves(study)
+    names = [text.get_text() for text in figure.axes[-1].get_legend().get_texts()]
+    whole = [f"leaky, file={digit * 8}" for digit in "ab"]
+    assert [name.partition(" (not run")[0] for name in names] == whole

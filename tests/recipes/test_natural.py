@@ -3,7 +3,7 @@ import json
 import pytest
 
 from hgru_vision.recipes import make_run
-from hgru_vision.training.files import WEIGHTS
+from hgru_vision.training.files import WEIGHTS, keep_network
 
 
 def test_boundaries_are_the_papers():
@@ -58,3 +58,13 @@ def test_contours_may_be_shown_beside_labels():
     assert (stage.mask_weight, stage.images) == (1.0, 96)
     (only,) = make_run("contours").stages
     assert only.mask_weight == 0
+
+
+def test_contours_go_on_with_a_network_of_ones_own(nets, tmp_path):
+    first = make_run("boundaries", model="nets.py:pixels")
+    keep_network(first, tmp_path / "run")
+    (tmp_path / "run" / "config.json").write_text(json.dumps(first.to_json()))
+    (tmp_path / "run" / WEIGHTS).write_bytes(b"weights")
+    nets.unlink()
+    run = make_run("contours", start=str(tmp_path / "run"))
+    assert run.model == "nets.py:pixels" and run.model_sha256 == first.model_sha256

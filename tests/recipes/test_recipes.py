@@ -152,3 +152,11 @@ def test_a_recipe_needs_no_torch():
     code = "import sys, hgru_vision.recipes; print('torch' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout == "False\n"
+
+
+@pytest.mark.parametrize("name", ["paper", "curriculum", "screen", "quick"])
+def test_a_network_of_ones_own_is_trained_by_any_of_them(name, nets):
+    run = make_run(name, model="nets.py:leaky")
+    assert (run.model, run.options) == ("nets.py:leaky", {})
+    if name == "paper":
+        assert run.stages[0].images == linsley2018.EPOCHS * 900_000

@@ -277,3 +277,19 @@ def test_a_folder_that_another_process_trains_in_is_busy(tmp_path, small_config)
     job.folder.mkdir()
     with only_writer(job.folder):
         assert run_job(job, None) == Outcome(job=job, state="busy")
+
+
+def test_a_network_of_ones_own_is_as_it_was_when_the_sweep_began(tmp_path, small_config, nets):
+    source = nets.read_bytes()
+    configs = [
+        small_config(seed, model=f"{tmp_path}/nets.py:pixels", options={}) for seed in (0, 1)
+    ]
+    assert states(run(configs, tmp_path, budget=0)) == {0: "missing", 1: "missing"}
+    assert not (tmp_path / "runs").exists()
+    edited = run(configs, tmp_path, report=lambda _: nets.write_text("other"))
+    assert states(edited) == {0: "done", 1: "done"}
+    assert edited[0].job.name.startswith("pixels-small-paper-3-seed0-")
+    copies = sorted((tmp_path / "runs").rglob("*.py"))
+    assert len(copies) == 3 and all(copy.read_bytes() == source for copy in copies)
+    assert str(tmp_path) not in (tmp_path / "a.jsonl").read_text()
+    assert [row.config.network for row in read_ledger(tmp_path / "a.jsonl")] == ["pixels"] * 2

@@ -220,3 +220,14 @@ def test_sixteen_processes_append_at_once(tmp_path):
     assert sorted(seeds) == [
         1000 * number + seed for number in range(16) for seed in range(ROWS_EACH)
     ]
+
+
+def test_a_row_says_which_file_a_network_has_and_not_where_it_lies(nets, tmp_path):
+    made = replace(config(), model=f"{tmp_path}/nets.py:leaky")
+    path = tmp_path / "a.jsonl"
+    append(path, LedgerRow(config=made, result=RESULT))
+    assert str(tmp_path) not in path.read_text()
+    nets.unlink()
+    (row,) = read_ledger(path)
+    assert (row.hash, row.config.model) == (made.hash, "nets.py:leaky")
+    assert row.config.model_sha256 == made.model_sha256

@@ -168,3 +168,12 @@ def test_gpus_are_taken_in_turn(monkeypatch):
 def test_how_a_process_ended_is_put_in_words():
     assert local._death(-signal.SIGSEGV) == "its process was killed by SIGSEGV"
     assert local._death(3) == "its process ended with status 3 and no result"
+
+
+def test_processes_of_their_own_make_a_users_network(tmp_path, small_config, nets):
+    configs = [small_config(seed, model="nets.py:pixels", options={}) for seed in (0, 1)]
+    wrong = small_config(2, model="nets.py:leaky", options={})
+    *done, failed = run([*configs, wrong], tmp_path)
+    assert states(done) == ["done", "done"]
+    text = "ValueError: for two images, (2, 1, 32, 32), nets.py:leaky must give two logits a pixel"
+    assert failed.error.startswith(text)

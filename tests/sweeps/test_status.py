@@ -51,3 +51,9 @@ def test_runs_are_counted_by_network_task_and_state(small_config):
     assert lines[-1].startswith("hgru-small-paper-3-seed11-")
     assert lines[-1].endswith(": RuntimeError: no [bold] memory")
     assert "missing" not in text and "busy" not in text
+
+
+def test_a_network_of_ones_own_has_a_short_name(small_config, nets):
+    job = Job.under(Path("runs"), small_config(model="nets.py:pixels", options={}))
+    text = text_of([Outcome(job=job, state="missing")])
+    assert "pixels" in text and "nets.py" not in text

@@ -196,3 +196,46 @@ def test_stages_have_names():
     sources = Source(length=6), Source(dataset="contours", length=9)
     assert Stage(sources=sources, images=1).name == "paper-6+contours-9"
     assert Stage(sources=sources[1:], images=1, mask_weight=1.0).name == "contours-9 with masks"
+
+
+def test_a_network_of_ones_own_is_known_by_its_file_and_not_by_where_it_lies(nets, tmp_path):
+    first = run(model="nets.py:leaky")
+    assert (first.reference, first.network) == ("nets.py:leaky", "leaky")
+    assert first.model_sha256 == hashlib.sha256(nets.read_bytes()).hexdigest()
+    (tmp_path / "elsewhere").mkdir()
+    moved = nets.rename("elsewhere/nets.py")
+    same = run(model=f"{tmp_path}/elsewhere/nets.py:leaky")
+    assert (same.model, same.model_folder) == ("nets.py:leaky", f"{tmp_path}/elsewhere")
+    assert same.hash == first.hash and same.experiment == first.experiment
+    again = RunConfig.from_json(first.to_json())  # reads no file
+    assert again == first and replace(same, seed=1).reference == same.reference
+    moved.write_text("other")
+    assert run(model="elsewhere/nets.py:leaky").hash != first.hash
+    assert run().reference == run().network == "hgru"
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "text"),
+    [
+        (
+            {"model": "nets.py"},
+            ValueError,
+            "model nets.py is a file; name its function: nets.py:NA",
+        ),
+        (
+            {"model_sha256": "0" * 64},
+            ValueError,
+            "model hgru has no file, but its folder or sha256 is given",
+        ),
+        ({"model_folder": "mine"}, ValueError, "model hgru has no file, but its folder or sha256"),
+        (
+            {"model": "gone/nets.py:leaky"},
+            FileNotFoundError,
+            "no file gone/nets.py (from the network gone/nets.py:leaky)",
+        ),
+    ],
+)
+def test_what_is_no_network_is_refused(changes, error, text):
+    with pytest.raises(error) as refused:
+        run(**changes)
+    assert text in str(refused.value)

@@ -2,7 +2,13 @@ import os
 
 import pytest
 
-from hgru_vision.training.files import check_output, replace_file
+from hgru_vision.training.files import (
+    check_output,
+    keep_network,
+    located,
+    read_network,
+    replace_file,
+)
 
 
 def test_a_file_that_could_not_be_written_is_refused(tmp_path, monkeypatch):
@@ -22,3 +28,33 @@ def test_nothing_is_left_of_a_file_that_could_not_be_written(tmp_path):
     with pytest.raises(OSError, match="folder"):
         replace_file(tmp_path / "folder", b"text")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_another_file_than_the_runs_is_refused(tiny, nets):
+    config = tiny(model="nets.py:leaky", options={})
+    assert read_network(config) == nets.read_bytes()
+    nets.write_text("other")
+    with pytest.raises(ValueError) as refused:
+        read_network(config)
+    assert str(refused.value) == (
+        "nets.py is not the file of the run: its sha256 is d9298a10d1b0..., model_sha256 says "
+        f"{config.model_sha256[:12]}..."
+    )
+
+
+def test_a_file_is_kept_once_and_only_for_a_network_of_ones_own(tiny, nets, tmp_path):
+    config = tiny(model="nets.py:leaky", options={})
+    kept = keep_network(config, tmp_path / "a")
+    assert kept.reference == f"{tmp_path}/a/nets.py:leaky" and kept.hash == config.hash
+    nets.unlink()
+    assert keep_network(config, tmp_path / "a") == kept  # it is there
+    with pytest.raises(FileNotFoundError, match=r"no file nets\.py \(from the network nets\.py:le"):
+        keep_network(config, tmp_path / "b")
+    assert keep_network(tiny(), tmp_path / "b") == tiny() and not (tmp_path / "b").exists()
+
+
+def test_a_copy_that_was_changed_is_none(tiny, nets, tmp_path):
+    config = tiny(model="nets.py:leaky", options={})
+    keep_network(config, tmp_path / "a")
+    (tmp_path / "a" / "nets.py").write_text("other")
+    assert located(config, tmp_path / "a") == config

@@ -178,3 +178,17 @@ def test_all_that_come_with_the_package_load(name):
     pixels = (side, side) if config.target == "segmentation" else ()
     with torch.no_grad():
         assert network(torch.zeros(1, 1, side, side)).shape == (1, 2, *pixels)
+
+
+def test_a_network_of_ones_own_is_not_published(run, shelf, nets):
+    shutil.copytree(run, "own")
+    config = json.loads(Path("own/config.json").read_text())
+    own = RunConfig.from_json(config | {"model": "nets.py:leaky"})
+    write_json(Path("own/config.json"), own.to_json())
+    with pytest.raises(ValueError) as refused:
+        weights.publish(Path("own"), "mine")
+    assert str(refused.value) == (
+        "nets.py:leaky is a network of your own; weights are published of the package's networks "
+        "alone. Its folder, own, can be given wherever their names can"
+    )
+    assert weights.list_weights() == []
