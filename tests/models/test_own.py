@@ -58,7 +58,7 @@ def test_what_makes_no_network_is_told_in_a_line(nets, name, options, error, tex
         file.write("\ndef silent():\n    assert False\n\ndef number():\n    return 3\n")
         file.write("\ndef long():\n    raise RuntimeError('one\\ntwo')\n")
     with pytest.raises(error) as refused:
-        make_own(f"nets.py:{name}", options)
+        make_own(f"./nets.py:{name}", options)
     assert text in str(refused.value) and "\n" not in str(refused.value)
 
 

@@ -61,7 +61,7 @@ def failure(reference: str, error: Exception) -> str:
 
     Folders are left out: which of the copies of a file was run is not the point.
     """
-    place = place_of(error, reference.rpartition(":")[0])
+    place = place_of(error, str(Path(reference.rpartition(":")[0])))
     at = "" if place is None else f" at {Path(place).name}"
     first = (str(error).strip() or "no reason given").splitlines()[0]
     return f"{Path(reference).name} fails{at}: {type(error).__name__}: {first}"
