@@ -113,6 +113,8 @@ def test_the_contour_study_is_drawn_and_judged(tmp_path, capsys, row, monkeypatc
     )
     for length in (5, 9):
         append(tmp_path / "contours.jsonl", row("contour_hgru", length, dataset="contours"))
+    wide = {"cells": 8, "cell": 1.0, "shear": 0.8, "eccentricity": 3.0}  # none of the paper's
+    append(tmp_path / "contours.jsonl", row("contour_hgru", 3, dataset="contours", changes=wide))
     where = ["--ledger", str(tmp_path), "--out", str(tmp_path)]
     assert main(["figures", "contours", *where]) == 0
     assert (tmp_path / "contours.png").stat().st_size > 10_000

@@ -3,7 +3,7 @@ import pytest
 
 from hgru_vision.analysis.psychophysics import Score
 from hgru_vision.analysis.psychophysics_neighbours import PathAngle, V1Gain
-from hgru_vision.figures.psychophysics_study import UNSHEARED, contour_study_figure
+from hgru_vision.figures.psychophysics_study import BARS, UNSHEARED, contour_study_figure
 from hgru_vision.figures.style import NothingToDraw, render
 
 GAIN = V1Gain(by_length={"MA": ((1, 1.0), (5, 2.1))}, by_distance={"MA": ((1, 2.2), (1.9, 1.0))})
@@ -33,11 +33,12 @@ def curves(axes):
 
 
 def test_a_curve_for_each_length_against_relative_spacing():
-    (axes,) = contour_study_figure(scores()).axes
-    assert names(axes) == ["5 paddles", "9 paddles"]
+    figure = contour_study_figure(scores())
+    (axes,), (legend,) = figure.axes, figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["5 paddles", "9 paddles"]
     assert axes.get_xlabel() == "relative spacing of paddles"
     points = axes.containers[0].lines[0]
-    np.testing.assert_allclose(points.get_xdata(), [0.8, 1.0, 1.3])
+    np.testing.assert_allclose(points.get_xdata(), [0.8, 1.0, 1.3], atol=0.01)
     np.testing.assert_allclose(points.get_ydata(), [0.8, 0.7, 0.55])
     (bars,) = axes.containers[0].lines[2]
     ends = np.array([segment[:, 1] for segment in bars.get_segments()])
@@ -53,12 +54,34 @@ def test_points_are_joined_where_nothing_can_be_fitted():
         assert axes.containers[0].lines[0].get_linestyle() == "-"
 
 
-def test_runs_of_a_condition_are_dots_around_their_mean():
+def test_bars_go_from_the_worst_run_of_a_condition_to_the_best():
     runs = scores(lengths=(9,)) + scores(lengths=(9,), lift=-0.02)
     (axes,) = contour_study_figure(runs).axes
     np.testing.assert_allclose(axes.containers[0].lines[0].get_ydata(), [0.79, 0.69, 0.54])
-    dots = [line for line in axes.lines if line.get_marker() == "."]
-    assert [len(line.get_xdata()) for line in dots] == [6]
+    (bars,) = axes.containers[0].lines[2]
+    ends = [segment[:, 1] for segment in bars.get_segments()]
+    np.testing.assert_allclose(ends, [[0.78, 0.8], [0.68, 0.7], [0.53, 0.55]])
+    assert axes.figure.get_supxlabel() == BARS
+
+
+def test_lengths_stand_side_by_side():
+    first, second = contour_study_figure(scores()).axes[0].containers
+    assert np.all(first.lines[0].get_xdata() < second.lines[0].get_xdata())
+
+
+def test_spacings_too_wide_to_be_drawn_are_told_in_words():
+    wide = [
+        Score(observer="hgru", length=3, spacing=2.06, proportion=share, trials=100)
+        for share in (0.49, 0.51)
+    ]
+    figure = contour_study_figure(scores() + wide)
+    assert figure.get_supxlabel() == "3 paddles 2.06° apart: 50.0%"  # each condition once
+    (axes,), (legend,) = figure.axes, figure.legends
+    assert axes.get_xlim()[1] < 1.5
+    assert len(legend.get_texts()) == 2
+    only = contour_study_figure(wide)
+    assert only.get_supxlabel() == BARS
+    assert only.axes[0].get_xlim()[1] > 5
 
 
 def test_neighbours_have_axes_and_names_of_their_own():

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from hgru_vision.analysis.boundary_score import read_scores
 from hgru_vision.analysis.generalisation import read_rows
-from hgru_vision.analysis.psychophysics_findings import findings_table
+from hgru_vision.analysis.psychophysics_findings import BEYOND, findings_table
 from hgru_vision.analysis.psychophysics_study import scores_of_rows
 from hgru_vision.analysis.study import Study, studies
 from hgru_vision.figures.boundaries import boundary_figure
@@ -150,7 +150,7 @@ def _unfinished(rows: list[LedgerRow]) -> str:
     ended = {
         (row.config.task.length, contour_config(row.config.task).shear)
         for row in rows
-        if row.result.accuracy is not None
+        if row.result.accuracy is not None and contour_config(row.config.task).spacing < BEYOND
     }
     fewer = len(linsley2018.CONTOUR_LENGTHS) * linsley2018.CONTOUR_SHEARS
     for count in (linsley2018.CONTOUR_DATASETS, fewer):

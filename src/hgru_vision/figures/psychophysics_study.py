@@ -8,11 +8,13 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hgru_vision.analysis.psychometric import Shape
 from hgru_vision.analysis.psychophysics import Score, can_be_fitted, fit_scores
+from hgru_vision.analysis.psychophysics_findings import BEYOND
 from hgru_vision.analysis.psychophysics_neighbours import PathAngle, Points, V1Gain
 from hgru_vision.analysis.psychophysics_study import pooled
 from hgru_vision.figures.psychophysics import lowest_shown
@@ -29,6 +31,8 @@ from hgru_vision.figures.style import (
 from hgru_vision.papers import linsley2018
 
 COLUMNS = 3
+SIDE_BY_SIDE = 0.008  # of the axis, between lengths
+BARS = "Bars of several runs go from the worst to the best."
 UNSHEARED = linsley2018.GRID_CELL * math.sqrt(2)  # degrees
 
 
@@ -43,8 +47,10 @@ def contour_study_figure(
 ) -> Figure:
     """Draw accuracy against relative spacing, a curve for each length, a panel for each observer.
 
-    Bars are 95 % Wilson intervals over all answers of a condition; where it has several runs, each
-    is a dot besides.
+    Bars are 95 % Wilson intervals over the answers of a condition; where one has several runs, they
+    go from the worst of these to the best: separate trainings differ by more. Lengths stand side by
+    side, so that no bar hides another. Conditions from `BEYOND` degrees on are too far away to be
+    drawn, and stand below in words.
 
     Parameters
     ----------
@@ -71,6 +77,8 @@ def contour_study_figure(
     """
     if not scores:
         raise NothingToDraw("there are no scores to draw")
+    far = [score for score in scores if score.spacing >= BEYOND]
+    scores = [score for score in scores if score.spacing < BEYOND] or far
     observers = list(dict.fromkeys(score.observer for score in scores))
     lengths = sorted({score.length for score in scores})
     gains = [] if v1_gain is None else [
@@ -86,14 +94,19 @@ def contour_study_figure(
     columns = 2 if number == 4 else min(COLUMNS, number)
     rows = math.ceil(number / columns)
     with style():
-        figure = new_figure(height=0.3 + 2.4 * rows, width=WIDTH if columns > 1 else 3.4)
+        figure = new_figure(height=0.5 + 2.4 * rows, width=WIDTH if columns > 1 else 4.2)
         grid = figure.subplots(rows, columns, squeeze=False)
         for axes in grid.flat[number:]:
             axes.remove()
         panels = iter(grid.flat)
+        shown: dict[str, Artist] = {}
         for observer in observers:
             own = [score for score in scores if score.observer == observer]
-            _accuracies(next(panels), observer, own, lengths, fit, unsheared)
+            axes = next(panels)
+            _accuracies(axes, observer, own, lengths, fit, unsheared)
+            shown |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+        names = [f"{length} paddles" for length in lengths]
+        figure.legend([shown[name] for name in names], names, loc="outside upper right", ncols=6)
         if gains:
             for points, against in gains:
                 _gain(next(panels), points, against)
@@ -104,8 +117,24 @@ def contour_study_figure(
             "Hayes and Hess (1993), other stimuli.\nBoth digitised from figures; neither is "
             "the experiment of Li and Gilbert (2002)."
         )
-        footnote(figure, "\n".join(filter(None, (note, sources if neighbours else ""))))
+        words = (
+            note,
+            BARS if len(pooled(scores)) < len(scores) else "",
+            _in_words(far) if far != scores else "",
+            sources if neighbours else "",
+        )
+        footnote(figure, "\n".join(filter(None, words)))
     return figure
+
+
+def _in_words(far: Sequence[Score]) -> str:
+    """Say what came of conditions that are not drawn."""
+    several = len({score.observer for score in far}) > 1
+    return "; ".join(
+        (f"{score.observer}, " if several else "")
+        + f"{score.length} paddles {score.spacing:.2f}° apart: {score.proportion:.1%}"
+        for score in pooled(far)
+    )
 
 
 def _accuracies(
@@ -121,10 +150,11 @@ def _accuracies(
         if not runs:
             continue
         colour, shape = mark(number)
+        aside = SIDE_BY_SIDE * (number - (len(lengths) - 1) / 2)
         points = sorted(pooled(runs), key=lambda score: score.spacing)
         level = np.array([score.spacing for score in points]) / unsheared
         share = np.array([score.proportion for score in points])
-        ends = np.array([s.interval or (s.proportion, s.proportion) for s in points])
+        ends = np.array([_ends(point, runs) for point in points])
         line = "-"
         if fit is not None and can_be_fitted(points):
             curve = fit_scores(points, shape=fit, confidence=None).curve
@@ -132,7 +162,7 @@ def _accuracies(
             axes.plot(smooth, curve(smooth * unsheared), color=colour)
             line = "none"
         axes.errorbar(
-            level,
+            level + aside,
             share,
             yerr=np.abs(ends - share[:, None]).T,
             color=colour,
@@ -141,13 +171,16 @@ def _accuracies(
             elinewidth=0.8,
             label=f"{length} paddles",
         )
-        if len(runs) > len(points):
-            places = [score.spacing / unsheared for score in runs]
-            shares = [score.proportion for score in runs]
-            axes.plot(places, shares, ".", color=colour, markersize=2.5, alpha=0.6)
     accuracy_axis(axes, low=lowest_shown(scores))
     axes.set(title=observer, xlabel="relative spacing of paddles", ylabel="correct")
-    _legend(axes)
+
+
+def _ends(point: Score, runs: Sequence[Score]) -> tuple[float, float]:
+    """Give the ends of a bar: the worst and the best of several runs, or the interval of one."""
+    shares = [run.proportion for run in runs if run.spacing == point.spacing]
+    if len(shares) > 1:
+        return min(shares), max(shares)
+    return point.interval or (point.proportion, point.proportion)
 
 
 def _gain(axes: Axes, series: dict[str, Points], against: str) -> None:
