@@ -11,7 +11,7 @@ def test_an_empty_ledger_gives_a_page_that_says_so():
     page = claims_page([])
     assert page.startswith("# The claims, one by one\n")
     assert "| 1 | The hGRU is hardly strained by length | **not run yet** |" in page
-    assert "## The hGRU under every protocol\n\nNot run yet.\n" in page
+    assert "## Recurrent networks under every protocol\n\nNot run yet.\n" in page
     assert "Why:" not in page
 
 
@@ -20,13 +20,16 @@ def test_numbers_verdicts_and_reasons_are_on_the_page(row):
     rows += [row("hgru", 14, seed, 0.95 + seed / 100, recipe="curriculum") for seed in (0, 1)]
     rows += [row("hgru", 14, 2, None, recipe="curriculum", preset="matched", shortcut=None)]
     rows += [row("hgru", 14, 0, 0.97, recipe="curriculum", target="segmentation")]
+    rows += [row("gru", 14, 0, 0.5, recipe="curriculum"), row("unet", 14, 0, 0.91)]
     page = claims_page(rows)
     assert "## 1. The hGRU is hardly strained by length: partly" in page
     assert "| `hgru` solves 6 | 99.0% (98.8% to 99.2%), 1 run | yes |" in page
     assert "Why: `hgru` solves 14: 90.0% is all it reached in 640,000 images" in page
-    assert "| curriculum | paper | 14 | 2 | 0 | 96.0% | 95.5% | 640,000 | 80.0% |" in page
+    assert "| `hgru` | curriculum | paper | 14 | 2 | 0 | 96.0% | 95.5% | 640,000 | 80.0% |" in page
     assert "| curriculum | matched | 14 | 1 | 1 | diverged |  | 640,000 |  |" in page
+    assert "| `gru` | curriculum | paper | 14 | 1 | 1 | 50.0% |" in page
     assert "segmentation" not in page
+    assert "unet" not in page
     assert "variants" not in page
 
 

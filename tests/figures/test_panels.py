@@ -36,7 +36,7 @@ def test_there_is_a_panel_for_each_class_and_all_networks_are_named(full):
 
 def test_lines_are_the_best_runs(partial):
     figure = accuracy(partial)
-    recurrent, per_pixel = figure.axes[0], figure.axes[5]
+    recurrent, per_pixel = figure.axes
     assert best_line(recurrent, 0).tolist() == [0.91, 0.91, 0.91]
     assert np.isnan(best_line(recurrent, 1)).all()
     np.testing.assert_array_equal(best_line(per_pixel, 1), [0.8, 0.7, np.nan])
@@ -45,7 +45,13 @@ def test_lines_are_the_best_runs(partial):
 def test_what_was_not_run_is_said(partial):
     figure = accuracy(partial)
     assert legend(figure.axes[0])[:2] == ["hGRU", "hGRU, 6 steps: not run"]
-    assert legend(figure.axes[5]) == ["FCN: not run", "U-Net (not run: 14)", "SegNet: not run"]
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles == ["Recurrent", "Per-pixel"]
+    assert legend(figure.axes[1]) == ["FCN: not run", "U-Net (not run: 14)", "SegNet: not run"]
+    words = figure.get_supxlabel().replace("\N{NO-BREAK SPACE}", " ").replace("\n", " ")
+    assert words == (
+        "not run: Feedforward, 1 layer; Feedforward, 3 layers; Feedforward, 5 layers; Residual"
+    )
 
 
 def test_the_key_tells_the_marks_and_the_number_of_runs(partial):

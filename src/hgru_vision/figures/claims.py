@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from hgru_vision.analysis.claim_parts import NEGLIGIBLE, RECIPE, SOLVED, Evidence
 from hgru_vision.analysis.claims import Claim, Finding, judge
-from hgru_vision.analysis.study import LEARNT, Cell, Network, Study, studies
+from hgru_vision.analysis.study import LEARNT, Cell, studies
 from hgru_vision.figures.names import display
+from hgru_vision.figures.style import family
 from hgru_vision.papers import linsley2018
 from hgru_vision.recipes.screen import IMAGES
 from hgru_vision.sweeps.ledger import LedgerRow
@@ -83,32 +84,31 @@ def _section(number: int, claim: Claim, finding: Finding) -> str:
 
 
 def _protocols(rows: Sequence[LedgerRow]) -> str:
-    """List the hGRU under every protocol and on every Pathfinder that it was run on."""
+    """List the recurrent networks under every protocol and on every Pathfinder."""
     lines = [
-        f"| {', '.join(filter(None, (study.recipe, network.variant)))} | {study.task} | {length} | "
-        f"{_row(cell)} |"
+        f"| `{network.model}` | {', '.join(filter(None, (study.recipe, network.variant)))} | "
+        f"{study.task} | {length} | {_row(cell)} |"
         for study in studies(rows)
-        if not study.segmentation
-        for (network, length), cell in _by_length(study)
-        if network.model == "hgru"
+        if study.pathfinder and not study.segmentation
+        for network in study.networks
+        if family(network.model) == "recurrent"
+        for length in study.lengths
+        if (cell := study.cells.get((network, length))) is not None
     ]
-    title = "## The hGRU under every protocol\n\n"
+    title = "## Recurrent networks under every protocol\n\n"
     if not lines:
         return f"{title}Not run yet.\n"
     head = (
-        "| recipe | Pathfinder | length | runs | failed | best | mean | images | without a path |"
+        "| network | recipe | Pathfinder | length | runs | failed | best | mean | images | "
+        "without a path |"
     )
-    rule = "| --- " * 9 + "|"
+    rule = "| --- " * 10 + "|"
     note = (
         "Without a path: the best of several probes, cross-validated on a few thousand images. "
         "Being the best, it is\na point or two above one half where nothing can be read, as on "
         "`matched`.\n"
     )
     return title + "\n".join([head, rule, *lines]) + f"\n\n{note}"
-
-
-def _by_length(study: Study) -> list[tuple[tuple[Network, int], Cell]]:
-    return sorted(study.cells.items(), key=lambda item: (item[0][1], item[0][0]))
 
 
 def _row(cell: Cell) -> str:

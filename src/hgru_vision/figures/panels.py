@@ -17,7 +17,9 @@ from hgru_vision.figures.style import (
     Mark,
     NothingToDraw,
     accuracy_axis,
+    footnote,
     mark,
+    missing_note,
     new_figure,
     style,
 )
@@ -26,6 +28,7 @@ from hgru_vision.papers.linsley2018 import RUNS
 __all__ = ["Measure", "draw_panels", "figure_of_panels", "key", "require"]
 
 Measure = Literal["accuracy", "alc"]
+LEAST_WIDTH = 3.4  # inches: what the key needs
 DODGE = 0.09  # of a step in length, so that networks of equal accuracy are seen side by side
 
 
@@ -46,12 +49,14 @@ def _name(study: Study, measure: Measure) -> str:
 def figure_of_panels(
     study: Study, panels: Panels, measure: Measure, columns: int, width: float = WIDTH
 ) -> Figure:
-    """Draw a figure of panels."""
+    """Draw a figure of panels, as wide as it has columns."""
     require(study, panels, measure)
     with style():
-        names = max(len(study.of(models)) for models in panels.values())
-        rows = -(-len(panels) // columns)
-        figure = new_figure(0.45 + rows * (2.05 + 0.14 * names), width)
+        shown = _run(study, panels)
+        names = max(len(study.of(models)) for models in shown.values())
+        rows = -(-len(shown) // columns)
+        share = min(1, len(shown) / columns)
+        figure = new_figure(0.6 + rows * (2.05 + 0.14 * names), max(LEAST_WIDTH, share * width))
         draw_panels(figure, study, panels, measure, columns)
         key(figure, study, measure)
     return figure
@@ -60,18 +65,31 @@ def figure_of_panels(
 def draw_panels(
     figure: FigureBase, study: Study, panels: Panels, measure: Measure, columns: int
 ) -> None:
-    """Draw a panel for each class: the best run of a network, and mean and deviation over runs."""
-    rows = -(-len(panels) // columns)
+    """Draw a panel for each class: the best run of a network, and mean and deviation over runs.
+
+    Classes of which nothing was run are named below.
+    """
+    shown = _run(study, panels)
+    columns = min(columns, len(shown))
+    rows = -(-len(shown) // columns)
     grid = figure.subplots(rows, columns, sharey=True, squeeze=False)
+    letters = max(60, 42 * columns)  # in a line below
+    footnote(figure, missing_note([each for each in panels if each not in shown], letters))
     for place, axes in enumerate(grid.flat):
-        if place >= len(panels):
+        if place >= len(shown):
             axes.set_axis_off()
             continue
-        title, models = list(panels.items())[place]
+        title, models = list(shown.items())[place]
         _panel(axes, study, title, models, measure)
         accuracy_axis(axes, name=place == 0)
         if place % columns == 0:
             axes.set_ylabel(_name(study, measure))
+
+
+def _run(study: Study, panels: Panels) -> Panels:
+    """Give the classes of which some network was run."""
+    run = {network.model for network in study.networks}
+    return {title: models for title, models in panels.items() if run & set(models)}
 
 
 def _panel(axes: Axes, study: Study, title: str, models: tuple[str, ...], measure: Measure) -> None:
