@@ -106,7 +106,7 @@ def contour_study_figure(
             _accuracies(axes, observer, own, lengths, fit, unsheared)
             shown |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
         names = [f"{length} paddles" for length in lengths]
-        figure.legend([shown[name] for name in names], names, loc="outside upper right", ncols=6)
+        figure.legend([shown[name] for name in names], names, loc="outside upper left", ncols=6)
         if gains:
             for points, against in gains:
                 _gain(next(panels), points, against)
