@@ -141,6 +141,30 @@ def test_what_repeated_runs_differ_by_is_allowed_for():
     assert found.verdict == "holds"
 
 
+def by_luck(length, spacing):
+    """What some conditions are learnt by, and differently at every length."""
+    return 0.75 if length > 9 else 0.98
+
+
+def test_runs_are_counted_not_answers():
+    """Where runs of some lengths differ by far more than those of others, the mean is no guide."""
+
+    def trainings(seed):
+        near = observer(by_luck, 2_000, seed, lengths=(5, 9), runs=3, spread=0.005)
+        return near + observer(by_luck, 2_000, seed, lengths=(14, 17), runs=3, spread=0.2)
+
+    seeds = range(60)
+    found = [falls_with_spacing(trainings(seed), trained_apart=True) for seed in seeds]
+    assert sum(each.statistics["trend_p"] < 0.05 for each in found) <= 8  # 3 are expected
+    assert np.std([each.statistics["trend_z"] for each in found]) < 1.25  # by answers 1.5
+    found = falls_with_spacing(observer(like_people, runs=3, spread=0.03), trained_apart=True)
+    assert found.statistics["trend_p"] == pytest.approx(1e-4)  # as small as it can be
+    assert found.reason.startswith("p = 0.0001; ")
+    assert found.statistics["trend_z"] < -5
+    against = observer(upside_down, runs=3, spread=0.03)
+    assert falls_with_spacing(against, trained_apart=True).statistics["trend_p"] == 1
+
+
 def test_errors_are_as_rare_as_asked_for(monkeypatch):
     """Flat curves are seldom said to rise or to fall, and those that fall never to rise."""
     monkeypatch.setattr(psychophysics_findings, "REPETITIONS", 200)

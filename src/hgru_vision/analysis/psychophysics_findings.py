@@ -5,8 +5,8 @@ often the more paddles it has, and not at all beyond some distance (Li and Gilbe
 function here asks one of these of one observer's scores.
 
 Answers are taken as binomial. Networks trained anew for each condition differ by more than that:
-give scores of several runs of each condition, and the surplus is estimated and allowed for. Where
-there is one run of most, say that they are `trained_apart`: no rise is then taken for sure.
+give scores of several runs of each condition, say that they are `trained_apart`, and what runs
+differ by is allowed for. Where there is one run of most, no rise is then taken for sure.
 """
 
 import math
@@ -36,6 +36,7 @@ __all__ = [
 
 Verdict = Literal["holds", "fails", "undecided"]
 Floats = npt.NDArray[np.float64]
+_Groups = dict[tuple[float, float], list[Score]]  # by curve, and level on it
 
 ALPHA = 0.05
 LEAST = 0.05  # a change of accuracy smaller than this is none; so near to chance is at chance
@@ -43,6 +44,7 @@ BEYOND = 2.0  # degrees
 CHANCE = 0.5
 TINY = 1e-12  # smaller probabilities mean nothing
 REPETITIONS = 1000  # simulated curves
+DEALS = 9_999  # of runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +86,8 @@ def falls_with_spacing(
 ) -> Finding:
     """Ask whether accuracy falls as paddles are spaced wider, and nowhere rises.
 
-    Two tests, over all lengths together. The trend: Cochran and Armitage's, one-sided. And the
+    Two tests, over all lengths together. The trend: Cochran and Armitage's, one-sided; of runs that
+    are `trained_apart`, against that of the same runs dealt out to spacings at random. And the
     departure from a falling curve: the deviance of the best curves that never rise, against that
     of simulated flat ones. The claim holds if there is a trend and no departure. It fails if there
     is a departure, a trend the other way, or surely no change as large as `least`.
@@ -98,8 +101,9 @@ def falls_with_spacing(
     least
         Change of accuracy, from the closest spacing to the widest, that would matter.
     trained_apart
-        Each score is of a training of its own. Unless half of the conditions have several, what
-        trainings differ by is not known, and a departure leaves the claim undecided.
+        Each score is of a training of its own, and runs, not answers, are what is counted. Unless
+        half of the conditions have several, what trainings differ by is not known: the trend is
+        then judged by answers, and a departure leaves the claim undecided.
 
     Returns
     -------
@@ -164,7 +168,7 @@ def at_chance_when_wide(
     groups: dict[tuple[int, float], list[Score]] = defaultdict(list)
     for score in chosen:
         groups[score.length, score.spacing].append(score)
-    dispersion, _ = _dispersion(list(groups.values()))
+    dispersion, _ = _dispersion(groups.values())
     found = {}
     for condition, group in groups.items():
         correct, trials = _totals(group)
@@ -228,13 +232,17 @@ def _trend(
     verb = "rises" if sign > 0 else "falls"
     claim = f"accuracy {verb} with {along}"
     curves, groups = _curves(scores, along)
-    dispersion, repeated = _dispersion(groups)
+    dispersion, repeated = _dispersion(groups.values())
     if not curves:
         other = "length" if along == "spacing" else "spacing"
         reason = f"no {other} has scores at two {along}s or more"
         return Finding(claim=claim, verdict="undecided", reason=reason, statistics={})
-    z = _armitage(curves) / math.sqrt(dispersion)
-    p = float(norm.sf(sign * z))
+    few = repeated < len(groups) / 2
+    if trained_apart and not few:
+        z, p = _dealt_out(groups, sign)
+    else:
+        z = _armitage(curves) / math.sqrt(dispersion)
+        p = float(norm.sf(sign * z))
     departure_p = _departure(curves, sign > 0, dispersion)
     change, low, high = _change(curves, dispersion)
     statistics = {
@@ -247,16 +255,14 @@ def _trend(
     if departure_p < alpha:
         against = "falls" if sign > 0 else "rises"
         verdict, reason = "fails", f"it {against} in places (p = {departure_p:.2g}); {shown}"
-        if trained_apart and repeated < len(groups) / 2:
-            verdict, few = "undecided", "too few runs a condition to know what trainings differ by"
-            reason = f"{reason}; {few}"
+        if trained_apart and few:
+            verdict, why = "undecided", "too few runs a condition to know what trainings differ by"
+            reason = f"{reason}; {why}"
     elif -least < low and high < least:
         verdict, reason = "fails", f"it changes by less than {least:.0%}; {shown}"
     elif p < alpha:
-        verdict, reason = (
-            "holds",
-            f"p = {p:.2g}; {shown}" if p >= TINY else f"p < {TINY:g}; {shown}",
-        )
+        sure = f"p = {p:.2g}" if p >= TINY else f"p < {TINY:g}"
+        verdict, reason = "holds", f"{sure}; {shown}"
     elif p > 1 - alpha:
         verdict, reason = "fails", f"the trend is the other way; {shown}"
     else:
@@ -283,9 +289,9 @@ def _totals(scores: Iterable[Score]) -> Floats:
     return np.array([(score.correct, score.trials) for score in scores], np.float64).sum(axis=0)
 
 
-def _curves(scores: Sequence[Score], along: Along) -> tuple[list[_Curve], list[list[Score]]]:
+def _curves(scores: Sequence[Score], along: Along) -> tuple[list[_Curve], _Groups]:
     """Give the curves of two levels or more, and the scores of each condition."""
-    groups: dict[tuple[float, float], list[Score]] = defaultdict(list)
+    groups: _Groups = defaultdict(list)
     spacings = alike(score.spacing for score in scores)
     for score in scores:
         panel, level = float(score.length), score.spacing
@@ -300,10 +306,10 @@ def _curves(scores: Sequence[Score], along: Along) -> tuple[list[_Curve], list[l
         for points in panels.values()
         if len(points) > 1
     ]
-    return curves, list(groups.values())
+    return curves, groups
 
 
-def _dispersion(groups: Sequence[Sequence[Score]]) -> tuple[float, int]:
+def _dispersion(groups: Iterable[Sequence[Score]]) -> tuple[float, int]:
     """Variance between runs of one condition over the binomial one, at least 1; from how many."""
     square, freedom = 0.0, 0
     for group in groups:
@@ -326,6 +332,26 @@ def _armitage(curves: Sequence[_Curve]) -> float:
         trend += float(np.sum(correct * centred))
         variance += float(share * (1 - share) * np.sum(trials * centred**2))
     return trend / math.sqrt(variance) if variance > 0 else 0.0
+
+
+def _dealt_out(groups: _Groups, sign: int) -> tuple[float, float]:
+    """Trend over runs, in standard deviations of runs dealt out at random within their curves.
+
+    And how often those show a trend as strong in the direction of `sign`.
+    """
+    random = np.random.default_rng(0)
+    panels: dict[float, list[tuple[float, float]]] = defaultdict(list)
+    for (panel, level), runs in sorted(groups.items()):
+        panels[panel] += [(level, run.proportion) for run in runs]
+    seen, dealt = 0.0, np.zeros(DEALS)
+    for points in panels.values():
+        level, share = np.array(points).T
+        centred = level - level.mean()
+        seen += float(centred @ share)
+        dealt += random.permuted(np.tile(share, (DEALS, 1)), axis=1) @ centred
+    as_strong = int(np.sum(sign * dealt >= sign * seen - TINY))
+    spread = float(dealt.std())
+    return seen / spread if spread > 0 else 0.0, (1 + as_strong) / (1 + DEALS)
 
 
 def _departure(curves: Sequence[_Curve], rising: bool, dispersion: float) -> float:
