@@ -23,7 +23,7 @@ def test_all_figures_are_drawn_or_said_not_to_be(tmp_path, capsys, row):
     append(tmp_path / "a.jsonl", row(recipe="curriculum", stages=3, points=0))
     out = tmp_path / "out"
     assert main(["figures", "--ledger", str(tmp_path), "--out", str(out)]) == 0
-    names = {"accuracy", "parameters", "exemplars", "supplement", "seeds"}
+    names = {"accuracy", "exemplars", "supplement", "seeds"}
     drawn = {str(path.relative_to(out)) for path in out.rglob("*.*")}
     assert drawn == {"claims.md", *(f"curriculum-paper/{name}.png" for name in names)}
     said = capsys.readouterr().out
@@ -34,6 +34,7 @@ def test_all_figures_are_drawn_or_said_not_to_be(tmp_path, capsys, row):
         in said
     )
     assert "alc: not drawn; no run of its networks has an ALC (last stage)" in said
+    assert "parameters: not drawn; only one of its networks has an accuracy" in said
     assert "beyond: not drawn" in said
 
 

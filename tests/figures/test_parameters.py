@@ -15,8 +15,9 @@ def test_each_network_is_a_point_at_its_multiple(full):
     assert axes.get_xscale() == "log" and axes.get_ylabel() == "accuracy, paths of 14 paddles"
 
 
-def test_what_was_not_run_is_said(partial):
-    figure = parameters(partial)
+def test_what_was_not_run_is_said(row):
+    (study,) = studies([row(), row("gru"), row("unet", length=9)])
+    figure = parameters(study)
     note = figure.get_supxlabel().replace("\N{NO-BREAK SPACE}", " ")
     assert "hGRU, 6 steps" in note and "U-Net" in note  # not run on the longest paths
     assert render(figure, "svg")
@@ -24,7 +25,8 @@ def test_what_was_not_run_is_said(partial):
 
 def test_without_the_longest_paths_there_is_nothing(row):
     (study,) = studies([row(length=6)])
-    with pytest.raises(
-        NothingToDraw, match="no run of its networks has an accuracy on paths of 14"
-    ):
+    with pytest.raises(NothingToDraw, match="none of its networks has an accuracy on paths of 14"):
+        parameters(study)
+    (study,) = studies([row()])
+    with pytest.raises(NothingToDraw, match="only one of its networks has an accuracy on paths"):
         parameters(study)

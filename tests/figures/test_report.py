@@ -64,7 +64,7 @@ def test_accuracies_not_above_the_shortcut_are_marked(page):
 
 def test_the_file_needs_no_other(page):
     _, images = read(page)
-    assert len(images) == 7
+    assert len(images) == 6
     assert all(image["src"].startswith("data:image/") for image in images)
     assert "http" not in re.sub(r"base64,[^']+", "", page)
 

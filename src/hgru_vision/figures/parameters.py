@@ -31,7 +31,7 @@ def parameters(study: Study) -> Figure:
 
 
 def draw_against_parameters(figure: FigureBase, study: Study, panels: Panels) -> None:
-    """Draw the networks of some panels; say which of them were not run."""
+    """Draw the networks of some panels, two or more; say which of them were not run."""
     length = study.lengths[-1]
     models = dict.fromkeys(model for names in panels.values() for model in names)
     points: list[tuple[float, float, Network]] = []
@@ -47,8 +47,11 @@ def draw_against_parameters(figure: FigureBase, study: Study, panels: Panels) ->
         families.add(family(network.model))
         multiple = cell.parameters / CATALOGUE["hgru"].parameters
         points.append((multiple, best, network))
-    if not points:
-        raise NothingToDraw(f"no run of its networks has an accuracy on paths of {length} paddles")
+    if len(points) < 2:
+        number = "only one" if points else "none"
+        raise NothingToDraw(
+            f"{number} of its networks has an accuracy on paths of {length} paddles"
+        )
     axes = figure.subplots()
     names = []
     for multiple, best, network in points:
