@@ -6,7 +6,8 @@ from rich.console import Console
 
 from hgru_vision.sweeps.launch import Job, Outcome
 from hgru_vision.sweeps.status import status_table
-from hgru_vision.training.result import Result
+from hgru_vision.training.files import write_curve
+from hgru_vision.training.result import Point, Result
 
 RESULT = Result(
     outcome="finished", accuracy=0.75, correct=3, test_images=4, alc=None, stuck=False, curve=(),
@@ -51,6 +52,20 @@ def test_runs_are_counted_by_network_task_and_state(small_config):
     assert lines[-1].startswith("hgru-small-paper-3-seed11-")
     assert lines[-1].endswith(": RuntimeError: no [bold] memory")
     assert "missing" not in text and "busy" not in text
+
+
+def test_runs_that_have_begun_tell_how_far_they_are(small_config, tmp_path):
+    config = small_config(0)
+    jobs = [Job.under(tmp_path / name, config) for name in ("new", "old")]
+    point = Point(stage=0, batch=8, images=1_280, loss=0.6, accuracy=0.625, seconds=1.0)
+    jobs[1].folder.mkdir(parents=True)
+    write_curve(jobs[1].folder, [replace(point, images=640, accuracy=0.5), point])
+    outcomes = [Outcome(job=jobs[0], state="busy"), Outcome(job=jobs[1], state="unfinished")]
+    *_, new, old = text_of(outcomes).splitlines()
+    assert new == f"{jobs[0].name}: not evaluated yet"
+    whole = sum(stage.images for stage in config.stages)
+    assert old == f"{jobs[1].name}: 1,280 of {whole} images, 62.5% of paper-3"
+    assert "of paper-3" not in text_of([Outcome(job=jobs[1], state="missing")])
 
 
 def test_a_network_of_ones_own_has_a_short_name(small_config, nets):

@@ -9,7 +9,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hgru_vision.sweeps.jobs import Job
 from hgru_vision.sweeps.launch import Outcome, State
+from hgru_vision.training.files import read_curve
 
 __all__ = ["status_table"]
 
@@ -24,7 +26,7 @@ _STYLES = {
 
 
 def status_table(outcomes: Sequence[Outcome]) -> RenderableType:
-    """Count the runs of each network and task by state; errors follow below.
+    """Count the runs of each network and task by state; below, how far begun ones are, and errors.
 
     Parameters
     ----------
@@ -60,7 +62,22 @@ def status_table(outcomes: Sequence[Outcome]) -> RenderableType:
         for outcome in outcomes
         if outcome.state == "failed"
     ]
-    return Group(table, *failures)
+    begun = [
+        Text(f"{outcome.job.name}: {_progress(outcome.job)}")
+        for outcome in outcomes
+        if outcome.state in ("unfinished", "busy")
+    ]
+    return Group(table, *begun, *failures)
+
+
+def _progress(job: Job) -> str:
+    """Say how far a run has come, from its last evaluation."""
+    curve = read_curve(job.folder)
+    if not curve:
+        return "not evaluated yet"
+    stages, last = job.config.stages, curve[-1]
+    whole = sum(stage.images for stage in stages)
+    return f"{last.images:,} of {whole:,} images, {last.accuracy:.1%} of {stages[last.stage].name}"
 
 
 def _accuracies(outcomes: Sequence[Outcome]) -> tuple[str, str]:

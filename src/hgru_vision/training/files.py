@@ -22,7 +22,7 @@ from typing import Any
 from hgru_vision.data.durable import flush
 from hgru_vision.references import find_file
 from hgru_vision.training.config import WITHOUT_EFFECT, RunConfig
-from hgru_vision.training.fields import differences, to_json
+from hgru_vision.training.fields import differences, from_json, to_json
 from hgru_vision.training.result import Point, Result
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "keep_network",
     "located",
     "read_config",
+    "read_curve",
     "read_network",
     "read_result",
     "replace_file",
@@ -98,6 +99,13 @@ def write_curve(folder: Path, curve: Iterable[Point]) -> None:
     """Write the learning curve, one JSON line a point."""
     lines = "".join(json.dumps(to_json(point)) + "\n" for point in curve)
     replace_file(folder / CURVE, lines.encode())
+
+
+def read_curve(folder: Path) -> list[Point]:
+    """Read the learning curve of a run's folder, as far as it has come."""
+    path = folder / CURVE
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [from_json(Point, json.loads(line)) for line in lines]
 
 
 def read_config(folder: Path) -> RunConfig | None:
