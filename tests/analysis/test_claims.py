@@ -51,7 +51,7 @@ def test_without_runs_nothing_is_judged(row):
 
 
 def test_results_like_the_papers_reproduce_every_claim(ledger):
-    rows = ledger(FULL) + ledger(FULL, recipe="paper")
+    rows = ledger(FULL, points=3) + ledger(FULL, recipe="paper")
     assert set(verdicts(rows).values()) == {"reproduced"}
     assert all(found.reason == "" for _, found in judge(rows))
 
@@ -80,8 +80,16 @@ def test_steps_are_needed_only_where_more_of_them_suffice(ledger):
     none = finding(ledger(FULL | {"hgru": (0.7, 0.7, 0.7)}), "Fewer steps")
     assert none.verdict == "not reproduced"
     assert "`hgru` solves 14 and `hgru_6` does not: `hgru`: 70.0% is all it reached" in none.reason
-    without = [row for row in ledger(FULL) if row.config.model != "hgru_4"]
+    without = [row for row in ledger(FULL, points=3) if row.config.model != "hgru_4"]
     assert [part.holds for part in finding(without, "Fewer steps").parts] == [None, None, True]
+
+
+def test_what_was_still_rising_may_yet_solve_a_length(ledger):
+    found = finding(ledger(FULL), "Fewer steps")  # all of whose curves rise to the end
+    assert not any(part.holds for part in found.parts)
+    assert "`hgru_4` does not: `hgru_4`: 80.0% after 640,000 images, and still rising" in (
+        found.reason
+    )
 
 
 def test_a_network_at_chance_and_one_still_rising(ledger):

@@ -10,6 +10,7 @@ from itertools import pairwise
 from hgru_vision.analysis.study import LEARNT, Cell, Network, Study, studies
 from hgru_vision.papers.linsley2018 import PATH_LENGTHS, RUNS
 from hgru_vision.sweeps.ledger import LedgerRow
+from hgru_vision.training.result import Result
 
 __all__ = [
     "NEGLIGIBLE",
@@ -105,15 +106,17 @@ def only_one_solves(found: Evidence, better: str, worse: str, length: int) -> Pa
 
 
 def _level(found: Evidence, model: str, length: int, *, solved: bool) -> Part:
-    """Say that a network solves a length, or that it does not."""
+    """Say that a network solves a length, or that it does not and would not soon."""
     says = f"`{model}` {'solves' if solved else 'does not solve'} {length}"
     cell = found.cell(model, length)
     if cell is None:
         return Part(says=says, numbers="", holds=None)
     best = cell.best
     reached = best is not None and best.accuracy is not None and best.accuracy >= SOLVED
-    why = _why_low(cell) if solved else "it does, with this curriculum and budget"
     holds = reached == solved
+    why = _why_low(cell) if solved else "it does, with this curriculum and budget"
+    if not solved and best is not None and not reached and _rising(best):
+        holds, why = False, f"{best.accuracy:.1%} after {best.images:,} images, and still rising"
     return Part(says=says, numbers=_numbers(cell), holds=holds, why="" if holds else why)
 
 
@@ -227,13 +230,18 @@ def _why_low(cell: Cell) -> str:
         before = "none began to learn" if peak < LEARNT else f"the best had {peak:.1%} on the way"
         return f"all of {len(cell.rows)} ended at chance: {before}"
     told = f"{best.accuracy:.1%} is all it reached in {best.images:,} images"
-    last = [point.accuracy for point in best.curve if point.stage == best.curve[-1].stage]
-    quarter = len(last) // 4
-    if quarter and sum(last[-quarter:]) - sum(last[-2 * quarter : -quarter]) > RISING * quarter:
+    if _rising(best):
         told += ", and it was still rising"
     if cell.shortcut is not None and best.accuracy <= cell.shortcut:
         told += f"; a probe that follows no path has {cell.shortcut:.1%}"
     return told
+
+
+def _rising(run: Result) -> bool:
+    """Whether the last quarter of a learning curve is above the one before it."""
+    last = [point.accuracy for point in run.curve if point.stage == run.curve[-1].stage]
+    quarter = len(last) // 4
+    return sum(last[-quarter:]) - sum(last[-2 * quarter : -quarter]) > RISING * quarter > 0
 
 
 def _interval(cell: Cell) -> tuple[float, float]:

@@ -243,8 +243,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         name="The hGRU learns fastest",
-        says="Its area under the learning curve is above that of all other recurrent networks. "
-        "(That of all networks only the U-Net comes close is not judged here.)",
+        says="Its area under the learning curve is above that of the other five recurrent networks "
+        "of the figure. (That of all networks only the U-Net comes close is not judged here.)",
         place="Main, Fig. 3b",
         judge=_rate,
     ),

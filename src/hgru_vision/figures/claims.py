@@ -25,14 +25,18 @@ number of ours is in it.
   order, {_STAGES}, at the same batch
   and precision. The paper trains each length from scratch on {_TRAINED:,} images,
   {linsley2018.EPOCHS} times over. What fails here may succeed with more; what succeeds here had the
-  help of shorter paths.
+  help of shorter paths. The recipe's first stage and its slower horizontal kernels were found with
+  the hGRU, and given to all.
 - The best of up to {linsley2018.RUNS} runs counts, as in the paper; beside it stand the mean over
   all runs and how many failed (diverged or below {LEARNT:.0%}).
-- The paper gives no numbers. A length counts as **solved** from {SOLVED:.0%} on; a drop up to
-  {NEGLIGIBLE:.0%} is **negligible**; one accuracy is **above** another if the 95 % intervals of the
+- The paper gives no numbers. A length counts as **solved** from {SOLVED:.0%} on, and as not solved
+  below it if the network was not still rising; a drop up to {NEGLIGIBLE:.0%} from a length that is
+  solved is **negligible**; one accuracy is **above** another if the 95 % intervals of the
   best of equally many runs do not overlap, and **falls** with length if so its ends are told apart
   and no length is above a shorter one. These intervals are over test images: what seeds differ
-  by is not in them, and of one run each nothing is known of it.
+  by is not in them, and of one run each nothing is known of it. An ALC has no interval: the larger
+  one is above, by however little. So parts of one run each that are decided by a point or two are
+  not to be relied on.
 - A claim whose parts all hold is reproduced; some, partly; none, not. A claim of which a part was
   not run is at most partly reproduced.
 """
