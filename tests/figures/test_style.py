@@ -61,7 +61,20 @@ def test_accuracies_are_shown_from_below_chance_in_per_cent(along):
     assert list(line.get_ydata() if along == "y" else line.get_xdata()) == [0.5, 0.5]
     axis = axes.yaxis if along == "y" else axes.xaxis
     assert axis.get_major_formatter()(0.75) == "75%"
-    assert [text.get_text() for text in axes.texts] == ["chance"]
+
+
+@pytest.mark.parametrize("along", ["x", "y"])
+def test_chance_is_named_at_its_tick_where_no_data_are(along):
+    figure = new_figure(2)
+    named, plain = figure.subplots(1, 2)
+    accuracy_axis(named, along=along)
+    accuracy_axis(plain, along=along, chance=False)
+    figure.draw_without_rendering()
+    axis, other = (getattr(axes, f"{along}axis") for axes in (named, plain))
+    (label,) = (text for text in axis.get_ticklabels() if "chance" in text.get_text())
+    assert label.get_text().split() == ["50%", "chance"]
+    assert not label.get_window_extent().overlaps(named.get_window_extent())
+    assert not plain.lines and "50%" in [text.get_text() for text in other.get_ticklabels()]
 
 
 def test_what_is_missing_is_written_without_breaking_names():

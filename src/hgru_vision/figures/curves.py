@@ -48,7 +48,7 @@ def curves(study: Study) -> Figure:
                 axes = grid[row, column]
                 for number, network in enumerate(networks):
                     _network(axes, study, network, length, mark(number).colour, number)
-                accuracy_axis(axes, name=row == column == 0)
+                accuracy_axis(axes)
                 axes.set_yticks([0.5, 0.75, 1.0])
                 if not any((network, length) in study.cells for network in networks):
                     axes.text(

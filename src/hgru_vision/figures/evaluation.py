@@ -46,9 +46,9 @@ def evaluation_figure(report: dict[str, Any]) -> Figure:
         if not panels:
             _points(grid[0], [0], [report], "")
             grid[0].set_xticks([])
-        for place, axes in enumerate(grid):
+        for axes in grid:
             of_pixels = "overlap" in report  # most of which are background
-            accuracy_axis(axes, low=_lowest(report), chance=not of_pixels, name=place == 0)
+            accuracy_axis(axes, low=_lowest(report), chance=not of_pixels)
         grid[0].set_ylabel("accuracy")
         figure.suptitle(_title(report), fontsize=8.5)
     return figure

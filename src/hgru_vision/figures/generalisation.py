@@ -69,7 +69,7 @@ def generalisation(rows: Sequence[Row]) -> Figure:
             axes.set_xlabel(name)
             _panel(axes, part, looks)
             low = min(row.interval[0] for row in part)
-            accuracy_axis(axes, low=min(0.4, low - 0.03), name=False)  # curves run along it
+            accuracy_axis(axes, low=min(0.4, low - 0.03))
             if place % COLUMNS == 0:
                 axes.set_ylabel("accuracy")
         for name, look in looks.items():
@@ -100,8 +100,7 @@ def _note(rows: Sequence[Row]) -> str:
     counts = sorted({row.n for row in rows if row.condition.axis != "probe"})
     images = f"{' or '.join(f'{n:,}' for n in counts)} test images; " if counts else ""
     note = (
-        f"A mark: {images}the bar is the 95 % interval; a large mark is the task of the training; "
-        "dashes are chance."
+        f"A mark: {images}the bar is the 95 % interval; a large mark is the task of the training."
     )
     probed = sorted({row.images for row in rows if row.condition.axis == "probe"})
     if probed:

@@ -81,7 +81,7 @@ def draw_panels(
             continue
         title, models = list(shown.items())[place]
         _panel(axes, study, title, models, measure)
-        accuracy_axis(axes, name=place == 0)
+        accuracy_axis(axes)
         if place % columns == 0:
             axes.set_ylabel(_name(study, measure))
 

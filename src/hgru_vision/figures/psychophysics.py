@@ -72,7 +72,7 @@ def psychophysics_figure(
             axes.remove()
         for value, axes in zip(panels, grid.flat, strict=False):
             axes.set(title=f"{value} paddles" if along == "spacing" else f"{value:.2f}°")
-            accuracy_axis(axes, name=value == panels[0], low=lowest_shown(scores))
+            accuracy_axis(axes, low=lowest_shown(scores))
         number = 0
         handles: dict[tuple[str, bool], Artist] = {}
         for group, person in ((networks, False), (people, True)):

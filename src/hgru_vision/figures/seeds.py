@@ -34,13 +34,13 @@ def seeds(study: Study) -> Figure:
     with style():
         run = {network.model for network in networks}
         note = missing_note([display(Network(model)) for model in CATALOGUE if model not in run])
-        figure = new_figure(height=1.35 + 0.17 * len(networks) + 0.12 * len(note.splitlines()))
+        figure = new_figure(height=1.47 + 0.17 * len(networks) + 0.12 * len(note.splitlines()))
         footnote(figure, note)
         grid = figure.subplots(1, len(study.lengths), sharey=True, squeeze=False)[0]
         for length, axes in zip(study.lengths, grid, strict=True):
             for height, network in enumerate(networks):
                 _runs(axes, study, network, length, height)
-            accuracy_axis(axes, along="x", name=False)
+            accuracy_axis(axes, along="x")
             axes.set_xlim(0.4, 1.22)
             axes.axvline(LEARNT, color=GREY, linewidth=0.6, linestyle=":", zorder=1)
             axes.set_title(f"{length} paddles")

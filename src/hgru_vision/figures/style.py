@@ -5,14 +5,13 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.style import context as style_context
-from matplotlib.ticker import PercentFormatter
 from matplotlib.transforms import Bbox
 
 from hgru_vision.models.catalogue import CATALOGUE, Family
@@ -121,45 +120,35 @@ def new_figure(height: float, width: float = WIDTH, *, gap: float = 0.05) -> Fig
 
 
 def accuracy_axis(
-    axes: Axes, *, along: str = "y", low: float = 0.4, chance: bool = True, name: bool = True
+    axes: Axes, *, along: Literal["x", "y"] = "y", low: float = 0.4, chance: bool = True
 ) -> None:
     """Show accuracies from below chance to 1 in per cent, with a line at chance.
+
+    The number at that line names it: outside the axes there are no data.
 
     Parameters
     ----------
     axes
         What to set up.
     along
-        The axis of the accuracies, "x" or "y".
+        The axis of the accuracies.
     low
         Where it begins.
-    chance, name
-        Draw the line, and write "chance" beside it.
+    chance
+        Draw the line.
     """
     axis = axes.yaxis if along == "y" else axes.xaxis
     fine = along == "y" and low >= 0.4
     axis.set_ticks([0.5, 0.6, 0.7, 0.8, 0.9, 1.0] if fine else [0.0, 0.25, 0.5, 0.75, 1.0])
     (axes.set_ylim if along == "y" else axes.set_xlim)(low, 1.02)
-    axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    axes.grid(axis="y" if along == "y" else "x", color=LIGHT, linewidth=0.6)
+    # On a y axis the middle one of three lines is level with its tick.
+    named = ("\n" if along == "y" else "") + f"{CHANCE:.0%}\nchance"
+    axis.set_major_formatter(lambda at, _: named if chance and at == CHANCE else f"{at:.0%}")
+    axes.grid(axis=along, color=LIGHT, linewidth=0.6)
     axes.set_axisbelow(True)
-    if not chance:
-        return
-    line = axes.axhline if along == "y" else axes.axvline
-    line(CHANCE, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
-    if name:
-        where = (1, CHANCE) if along == "y" else (CHANCE, 0)
-        axes.annotate(
-            "chance",
-            where,
-            (-2, -2) if along == "y" else (3, 3),
-            xycoords=axes.get_yaxis_transform() if along == "y" else axes.get_xaxis_transform(),
-            textcoords="offset points",
-            ha="right" if along == "y" else "left",
-            va="top" if along == "y" else "bottom",
-            fontsize=6.5,
-            color=GREY,
-        )
+    if chance:
+        line = axes.axhline if along == "y" else axes.axvline
+        line(CHANCE, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
 
 
 def missing_note(names: Sequence[str], columns: int = 125) -> str:
