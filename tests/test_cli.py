@@ -35,6 +35,11 @@ def test_every_command_has_help_with_an_example(capsys, name):
     assert f"Example: hgru {name.split()[0]}" in " ".join(out.replace("│", " ").split())
 
 
+def test_the_help_of_what_is_on_unless_told_names_the_flag_that_it_is_of(capsys):
+    _, out, _ = run(capsys, "generate", "contours", "--help")
+    assert "--antialias, --no-antialias" in out  # of which "Grey edges, ..." tells the first
+
+
 def test_an_unknown_command_gets_the_nearest(capsys):
     status, _, err = run(capsys, "quickstrat")
     assert status == 2

@@ -68,9 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"hgru: {told}", file=sys.stderr)
         return 2
     try:
-        # Shorter help: no "{None}|STR" for what may be left out, no --no-resume beside --resume.
-        plain = (tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff)
-        tyro.cli(run, prog=f"hgru {name}", args=rest, config=plain)
+        # Shorter help: no "{None}|STR" for what may be left out.
+        tyro.cli(run, prog=f"hgru {name}", args=rest, config=(tyro.conf.DisallowNone,))
     except (ValueError, TypeError, OSError, ImportError, ArithmeticError) as error:
         # What the user gave was wrong, or the machine is: one line, no traceback.
         print(f"hgru: {error}", file=sys.stderr)
