@@ -73,6 +73,22 @@ def test_fields_of_all_runs_are_changed_and_recorded(grids, capsys):
     assert "missing" in capsys.readouterr().out
 
 
+def test_runs_that_are_there_but_for_how_a_step_is_executed_are_told(grids, capsys):
+    assert main(["sweep", "mine.py:two", "--set", "channels_last=true"]) == 0
+    assert "of these runs" not in capsys.readouterr().out
+    look = ["sweep", "mine.py:two", "--budget", "0s"]
+    assert main(look) == 0
+    out = capsys.readouterr().out
+    told = "results/two.jsonl has 2 of these runs but for how a step is executed; --set"
+    assert f"{told} channels_last=true goes on with them\n" in out
+    assert "missing" in out
+    assert main([*look, "--set", "data_seed=0", "channels_last=false", "compile=true"]) == 0
+    out = capsys.readouterr().out
+    assert f"{told} data_seed=0 channels_last=true compile=false goes on" in out
+    assert main([*look, "--set", "data_seed=1"]) == 0
+    assert "of these runs" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("flags", "text"),
     [

@@ -7,7 +7,14 @@ from multiprocessing import get_context
 
 import pytest
 
-from hgru_vision.sweeps.ledger import LedgerRow, LedgerWarning, append, check_portable, read_ledger
+from hgru_vision.sweeps.ledger import (
+    LedgerRow,
+    LedgerWarning,
+    append,
+    check_portable,
+    executed_otherwise,
+    read_ledger,
+)
 from hgru_vision.training.config import RunConfig, Source, Stage
 from hgru_vision.training.result import Point, Result
 
@@ -231,3 +238,17 @@ def test_a_row_says_which_file_a_network_has_and_not_where_it_lies(nets, tmp_pat
     (row,) = read_ledger(path)
     assert (row.hash, row.config.model) == (made.hash, "nets.py:leaky")
     assert row.config.model_sha256 == made.model_sha256
+
+
+def test_rows_are_counted_that_differ_in_how_a_step_is_executed_alone():
+    runs = [config(seed) for seed in range(4)]
+    changes = [{}, {"cuda_graph": True}, {"cuda_graph": True}, {"compile": True}]
+    rows = [
+        LedgerRow(config=replace(run, **change), result=RESULT)
+        for run, change in zip(runs, changes, strict=True)
+    ]
+    assert executed_otherwise(runs, rows) == {("cuda_graph=true",): 2, ("compile=true",): 1}
+    compiled = [replace(run, compile=True) for run in runs[:2]]
+    found = executed_otherwise(compiled, rows)
+    assert found == {("compile=false",): 1, ("compile=false", "cuda_graph=true"): 1}
+    assert not executed_otherwise([replace(run, batch=16) for run in runs], rows)

@@ -12,6 +12,7 @@ from hgru_vision.commands.train import change
 from hgru_vision.sweeps.grid import load_grid
 from hgru_vision.sweeps.launch import Launcher, Outcome
 from hgru_vision.sweeps.launch import sweep as run_sweep
+from hgru_vision.sweeps.ledger import executed_otherwise, read_ledger
 from hgru_vision.sweeps.local import local_launcher
 from hgru_vision.sweeps.ray_launch import ray_launcher
 from hgru_vision.sweeps.status import status_table
@@ -79,13 +80,21 @@ def sweep(
         launcher = ray_launcher(**_given(for_ray, others=for_local, place="--on local"))
     console = Console()
 
-    def report(outcome: Outcome) -> None:
-        console.print(_line(outcome), highlight=False, markup=False, soft_wrap=True)
+    def tell(line: str) -> None:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
+    def report(outcome: Outcome) -> None:
+        tell(_line(outcome))
+
+    rows = read_ledger(ledger) if ledger.is_file() else []
+    for changes, count in executed_otherwise(configs, rows).items():
+        fields = dict(each.split("=", 1) for each in (*set, *changes))
+        given = " ".join(f"{name}={value}" for name, value in fields.items())
+        there = f"{ledger} has {count} of these runs but for how a step is executed"
+        tell(f"{there}; --set {given} goes on with them")
     outcomes = run_sweep(configs, launcher, out=out, ledger=ledger, budget=seconds, report=report)
     console.print(status_table(outcomes))
-    told = f"ledger: {ledger}; runs: {out}"
-    console.print(told, highlight=False, markup=False, soft_wrap=True)
+    tell(f"ledger: {ledger}; runs: {out}")
     if any(outcome.state == "failed" for outcome in outcomes):
         raise SystemExit(1)
 

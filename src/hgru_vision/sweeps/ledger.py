@@ -3,8 +3,11 @@
 Figures, tables and reports read ledgers and nothing else.
 """
 
+import json
 import os
 import warnings
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,12 +23,14 @@ __all__ = [
     "LedgerWarning",
     "append",
     "check_portable",
+    "executed_otherwise",
     "now",
     "read_ledger",
 ]
 
 SCHEMA = 1
 _KEYS = ("schema", "hash", "config", "result", "written")
+_EXECUTION = ("compile", "channels_last", "cuda_graph")  # change nothing but the order of sums
 
 
 def now() -> str:
@@ -175,3 +180,42 @@ def read_ledger(path: str | os.PathLike[str]) -> list[LedgerRow]:
             if known is None or row.written >= known.written:
                 latest[row.hash] = row
     return list(latest.values())
+
+
+def executed_otherwise(
+    wanted: Iterable[RunConfig], rows: Sequence[LedgerRow]
+) -> Counter[tuple[str, ...]]:
+    """Count rows of runs that are wanted and not there, but for how a step is executed.
+
+    They are other runs, since sums may come out in another order; whoever wants them may have
+    forgotten a flag.
+
+    Parameters
+    ----------
+    wanted
+        Runs.
+    rows
+        Of a ledger.
+
+    Returns
+    -------
+    Counter
+        Of rows, by the changes that lead from the runs wanted to theirs: ``("cuda_graph=true",)``.
+    """
+    known = {row.hash for row in rows}
+    missing = {_plain(config): config for config in wanted if config.hash not in known}
+    pairs = ((missing.get(_plain(row.config)), row.config) for row in rows)
+    return Counter(
+        tuple(
+            f"{name}={json.dumps(getattr(there, name))}"
+            for name in _EXECUTION
+            if getattr(there, name) != getattr(config, name)
+        )
+        for config, there in pairs
+        if config is not None
+    )
+
+
+def _plain(config: RunConfig) -> str:
+    """Give the hash of a run as if its steps were executed plainly."""
+    return replace(config, compile=False, channels_last=False, cuda_graph=False).hash
