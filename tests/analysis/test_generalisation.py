@@ -75,10 +75,18 @@ def test_what_is_there_is_not_measured_again(tmp_path):
     assert len(run(Reference(), wanted, path, report=report)) == 1
     assert told == [(2, "Row"), (3, "Row"), (90, "UnsatisfiableError")]
     assert len(run(Reference(), wanted[:1], path, seed=4)) == 1
+    assert len(read_rows(path)) == 3
+
+
+def test_other_weights_of_the_same_name_are_refused(tmp_path):
+    wanted = [Condition(axis="length", value=2, source=replace(SMALL, length=2))]
+    path = tmp_path / "a.jsonl"
+    run(Reference(), wanted, path)
     other = Reference()
     other.scale.data.fill_(2)
-    assert len(run(other, wanted[:1], path)) == 1
-    assert len(read_rows(path)) == 4
+    with pytest.raises(ValueError, match=r"a\.jsonl is of other weights, trained anew or of anoth"):
+        run(other, wanted, path)
+    assert len(read_rows(path)) == 1
 
 
 def test_steps_are_those_of_the_circuit(tmp_path, network):

@@ -1,3 +1,6 @@
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from safetensors.torch import save_file
 
@@ -32,6 +35,27 @@ def test_rows_are_added_and_told_and_the_rest_is_done_next_time(run, tmp_path, c
     out = capsys.readouterr().out
     assert "length 3: " not in out and "density 14: " in out
     assert "conditions measured now; results/generalisation/small.jsonl" in out
+
+
+def test_two_runs_whose_folders_have_the_same_name_are_kept_apart(run, tmp_path, capsys):
+    config = replace(make_run("quick"), seed=1)
+    write_json(tmp_path / "others/small/config.json", config.to_json())
+    save_file(build(config).state_dict(), tmp_path / "others/small/weights.safetensors")
+    few = ["--count", "20", "--device", "cpu", "--axes", "length"]
+    assert main(["generalise", run, *few]) == 0
+    assert main(["generalise", "others/small", *few]) == 2
+    told = capsys.readouterr().err
+    assert "results/generalisation/small.jsonl is of other weights" in told
+    out = "results/generalisation/other.jsonl"
+    assert main(["generalise", "others/small", "--out", out, *few]) == 0
+    rows = read_rows(tmp_path / "results/generalisation")
+    assert {row.network for row in rows} == {"small", "other"}
+
+
+def test_a_run_is_named_by_its_folder_however_that_is_written(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path / run)
+    assert main(["generalise", ".", "--count", "5", "--device", "cpu", "--axes", "canvas"]) == 0
+    assert [path.name for path in Path("results/generalisation").iterdir()] == ["small.jsonl"]
 
 
 def test_the_probes_images_are_counted(run, capsys, monkeypatch):

@@ -154,9 +154,20 @@ def measure(
     -------
     list of Row
         Those that were added.
+
+    Raises
+    ------
+    ValueError
+        If the file has rows of other weights under that name: the figure would show one of them.
     """
     digest = fingerprint(network)
-    known = {row.key for row in read_rows(path)} if path.exists() else set()
+    rows = read_rows(path) if path.exists() else []
+    if any(row.network == name and row.weights != digest for row in rows):
+        raise ValueError(
+            f"{path} is of other weights, trained anew or of another run of that name; give this "
+            "network a file of its own, --out NAME.jsonl, or remove that one"
+        )
+    known = {row.key for row in rows}
     added = []
     for condition in wanted:
         probed = condition.axis == "probe"

@@ -44,7 +44,8 @@ def generalise(
     seed
         Of the images; the run's, if not given.
     out
-        File for the rows; results/generalisation/NAME.jsonl if not given.
+        File for the rows; results/generalisation/NAME.jsonl if not given. Figures call the network
+        by the name of its file, which may hold no other network.
     batch
         Images at a time.
     device
@@ -61,8 +62,8 @@ def generalise(
         raise ValueError(
             f"{network} does not say what it was trained on; give trained weights or a run's folder"
         )
-    name = Path(network).name
-    path = FOLDER / f"{name}.jsonl" if out is None else out
+    # A folder may be given as "."
+    path = FOLDER / f"{Path(network).resolve().name}.jsonl" if out is None else out
     check_output(path)
     wanted = conditions(opened.config, opened.network, axes)
     console = Console(highlight=False)
@@ -75,7 +76,7 @@ def generalise(
         opened.network.to(pick_device(device)),
         wanted,
         path,
-        name=name,
+        name=path.stem,
         trained=opened.config.task,
         images=count,
         seed=opened.config.data_seed if seed is None else seed,
