@@ -32,8 +32,9 @@ def sweep(
 ) -> None:
     """Run a grid of networks, tasks and seeds, as far as the time allows; called again, it goes on.
 
-    A run whose row is in the ledger is done. One that the budget stops leaves a checkpoint. One
-    that fails does not stop the others: its error is told at the end, and the exit status is 1.
+    A run whose row is in the ledger is done. One that the budget stops leaves a checkpoint, which
+    is no error. One that fails does not stop the others: its error is told at the end, and the exit
+    status is 1.
     Stages that two runs have in common are trained once.
 
     Example: hgru sweep tiny --budget 9m --out runs --ledger results/tiny.jsonl

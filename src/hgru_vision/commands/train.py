@@ -78,7 +78,8 @@ def train(
     with_
         Other keywords of the recipe, such as --with shear=0.2 images=64000
     budget
-        Stop after this time, such as 90s, 9m or 2h, with a checkpoint.
+        Stop after this time, such as 90s, 9m or 2h, with a checkpoint. That is no error: the exit
+        status is 0. A script sees by OUT/result.json, which is written last, that a run is over.
     resume
         Go on with the run in the folder, if there is one.
     tensorboard
