@@ -11,7 +11,7 @@ from hgru_vision.training.checkpoint import build
 
 TINY = (
     "batch=8", "stages[0].images=96", "evaluate_every=5", "evaluation_images=32",
-    "test_images=40", "statistics_batches=2", "options.timesteps=2",
+    "test_images=40", "statistics_batches=2", "cool_down=4", "options.timesteps=2",
 )  # fmt: skip
 
 
@@ -97,6 +97,10 @@ def test_fields_are_changed_by_their_place():
         ("=3", "--set takes field=value, such as batch=64; got '=3'"),
         ("bacth=3", "bacth is not a field of RunConfig; did you mean 'batch'?"),
         ("batch=many", "batch must be a whole number; got 'many'"),
+        ("batch=40000", "stages[0].images is 36000, less than a batch, 40000"),
+        ("batch=128", "cool_down is 375 batches, but the last stage has 281, so that the learning"),
+        ("batch=128", "rate would never come to its value; give --set cool_down=281, or less"),
+        ("warm_up=1126", "warm_up is 1126 batches, but the run has 1125"),
     ],
 )
 def test_a_change_that_cannot_be_made_is_refused(text, message):
@@ -110,7 +114,7 @@ def test_keywords_of_a_recipe_are_within_reach(natural, capsys):
         f"root={natural}", "epochs=1", 'changes={"crop": 32, "allow_partial": true}',
         'options={"channels": 4, "kernel_size": 3, "timesteps": 1}',
     )  # fmt: skip
-    few = ("stages[0].images=8", "batch=4", "warm_up=0", "statistics_batches=1",
+    few = ("stages[0].images=8", "batch=4", "warm_up=0", "cool_down=0", "statistics_batches=1",
            "evaluate_every=2", "evaluation_images=3", "test_images=3")  # fmt: skip
     run = ["train", "boundaries", "--with", *keywords, "--out", "run", "--device", "cpu"]
     assert main([*run, "--set", *few]) == 0

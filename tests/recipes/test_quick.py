@@ -12,5 +12,5 @@ def test_it_passes_90_percent_from_scratch(tmp_path, seed):
 
 
 def test_too_few_images_are_told_as_such():
-    with pytest.raises(ValueError, match="images must be a batch, 32, or more; got 1"):
+    with pytest.raises(ValueError, match="images is 1, less than a batch, 32"):
         quick(images=1)

@@ -139,7 +139,7 @@ def test_shares_are_equal_unless_given():
         ),
         (
             lambda: run(batch=64_001),
-            "stages[0].images must be a batch, 64001, or more; got 64000",
+            "stages[0].images is 64000, less than a batch, 64001",
         ),
         (
             lambda: run(stop_when_stuck=True, stuck_after=32, target="segmentation"),

@@ -158,10 +158,13 @@ def read_run(reference: str) -> RunConfig:
 def change(config: RunConfig, changes: tuple[str, ...]) -> RunConfig:
     """Change fields of a run, given as ``field=value``; the value is JSON, or a plain text.
 
+    What a recipe has derived from a field stays as it is. A learning rate that would rise or fall
+    for longer than the run lasts is refused.
+
     Examples
     --------
-    >>> change(make_run("quick"), ("batch=16", "stages[0].images=640")).stages[0].images
-    640
+    >>> change(make_run("quick"), ("batch=16", "stages[0].images=6400")).stages[0].images
+    6400
     """
     whole: Any = config.to_json()
     for each in changes:
@@ -176,7 +179,21 @@ def change(config: RunConfig, changes: tuple[str, ...]) -> RunConfig:
             raise ValueError(f"the run has no field {path!r} (from --set {each})") from None
         if path == "model":  # another file has another check sum
             whole["model_folder"] = whole["model_sha256"] = None
-    return RunConfig.from_json(whole)
+    changed = RunConfig.from_json(whole)
+    _check_rate(changed)
+    return changed
+
+
+def _check_rate(config: RunConfig) -> None:
+    """Refuse a learning rate that never comes to its value."""
+    batches = [stage.images // config.batch for stage in config.stages]
+    last = batches[-1]
+    for name, there, what in (("warm_up", sum(batches), "run"), ("cool_down", last, "last stage")):
+        if (wanted := getattr(config, name)) > there:
+            raise ValueError(
+                f"{name} is {wanted} batches, but the {what} has {there}, so that the learning "
+                f"rate would never come to its value; give --set {name}={there}, or less"
+            )
 
 
 def _key(place: Any, key: str) -> str | int:

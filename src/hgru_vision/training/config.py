@@ -295,8 +295,7 @@ class RunConfig:
         for number, stage in enumerate(self.stages):
             if stage.images < self.batch:
                 raise ValueError(
-                    f"stages[{number}].images must be a batch, {self.batch}, or more; "
-                    f"got {stage.images}"
+                    f"stages[{number}].images is {stage.images}, less than a batch, {self.batch}"
                 )
         if self.stop_when_stuck and self.stuck_after is None:
             raise ValueError("stop_when_stuck needs stuck_after, a number of images")
