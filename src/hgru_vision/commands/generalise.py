@@ -65,8 +65,10 @@ def generalise(
     # A folder may be given as "."
     path = FOLDER / f"{Path(network).resolve().name}.jsonl" if out is None else out
     check_output(path)
-    wanted = conditions(opened.config, opened.network, axes)
+    wanted = conditions(opened.config, opened.network, tuple(dict.fromkeys(axes)))
     console = Console(highlight=False)
+    if opened.result is None:
+        console.print("Its run has not ended: these are the weights of its last checkpoint.")
 
     def report(condition: Condition, found: Row | ValueError) -> None:
         place = f"({wanted.index(condition) + 1} of {len(wanted)}) "
