@@ -28,6 +28,13 @@ def test_what_was_not_run_is_said(partial):
     assert [text.get_text() for text in per_pixel.texts] == ["not run"]
 
 
+def test_the_lowest_panel_with_curves_names_the_axis(row):
+    (study,) = studies([row("hgru", 9), row("hgru", 14), row("unet", 9)])
+    labels = [axes.get_xlabel() for axes in curves(study).axes]
+    images = "thousands of images"
+    assert labels == ["", "", images, "", images, ""]  # length 14 has curves above alone
+
+
 def test_a_change_of_stage_is_marked(row):
     (study,) = studies([row(stages=4)])
     axes = curves(study).axes[2]

@@ -43,6 +43,7 @@ def curves(study: Study) -> Figure:
             squeeze=False,
             gridspec_kw={"height_ratios": heights},
         )
+        lowest: dict[int, Axes] = {}  # that has curves
         for row, (name, networks) in enumerate(shown.items()):
             for column, length in enumerate(study.lengths):
                 axes = grid[row, column]
@@ -50,17 +51,19 @@ def curves(study: Study) -> Figure:
                     _network(axes, study, network, length, mark(number).colour, number)
                 accuracy_axis(axes)
                 axes.set_yticks([0.5, 0.75, 1.0])
-                if not any((network, length) in study.cells for network in networks):
+                if any((network, length) in study.cells for network in networks):
+                    lowest[length] = axes
+                else:
                     axes.text(
                         0.5, 0.6, "not run", transform=axes.transAxes, ha="center", color=GREY
                     )
                     axes.set_xticks([])
-                elif row == len(shown) - 1:
-                    axes.set_xlabel("thousands of images")
                 if row == 0:
                     axes.set_title(f"{length} paddles")
             grid[row, 0].set_ylabel(name)
             _names(grid[row, -1], study, networks)
+        for axes in lowest.values():
+            axes.set_xlabel("thousands of images")
         footnote(figure, missing_note([title for title in EVERY if title not in shown]))
         figure.suptitle(f"{study.name}: accuracy on held-out images", fontsize=8.5)
     return figure

@@ -164,7 +164,8 @@ def _shortcut(axes: Axes, study: Study) -> None:
     for place, length in enumerate(study.lengths):
         accuracy = study.shortcut(length)
         if accuracy is not None:
-            axes.plot([place - 0.4, place + 0.4], [accuracy] * 2, ":", color=GREY, linewidth=1.2)
+            ends = [place - 0.4, place + 0.4]
+            axes.plot(ends, [accuracy] * 2, ":", color=GREY, linewidth=1.2, zorder=4)
 
 
 def key(figure: FigureBase, study: Study, measure: Measure) -> None:
