@@ -235,6 +235,17 @@ def test_a_fall_too_small_to_matter_is_none():
     assert (found.verdict, found.reason[:26]) == ("fails", "it changes by less than 5%")
 
 
+def test_trends_are_asked_of_near_conditions_alone():
+    near = observer(like_people)
+    wide = [
+        Score(observer="made up", length=length, spacing=2.06, proportion=1.0, trials=4_000)
+        for length in LENGTHS
+    ]
+    assert findings(near + wide)[:2] == findings(near)[:2]
+    assert [each.verdict for each in findings(near + wide)] == ["holds", "holds", "fails"]
+    assert findings(wide)[0].verdict == "undecided"  # of wide ones alone there is one spacing
+
+
 def test_where_chance_begins_can_be_chosen():
     scores = observer(like_people, spacings=(0.3, 0.9), trials=4000)
     assert at_chance_when_wide(scores, beyond=0.8).verdict == "holds"

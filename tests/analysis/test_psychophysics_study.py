@@ -106,6 +106,14 @@ def test_a_ledger_without_contours_is_refused(row):
         scores_of_rows([row(pathfinder), diverged])
 
 
+def test_conditions_of_a_study_may_have_larger_cells(row):
+    larger = {"shear": 0.8, "cells": 8, "cell": 1.0, "eccentricity": 3.0}
+    source = Source(dataset="contours", length=3, changes=larger)
+    wide = run(stages=(Stage(sources=(source,), images=64),))
+    spacings = [score.spacing for score in scores_of_rows([row(run(shear=0.0)), row(wide)])]
+    assert spacings == pytest.approx([0.354, 2.059], abs=1e-3)
+
+
 def test_runs_of_two_studies_are_refused(row):
     longer = replace(run(5), stages=(replace(run(5).stages[0], images=96),))
     with pytest.raises(ValueError, match="runs of hgru_small differ in images, 64 and 96: they"):

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -7,6 +8,7 @@ from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.sweeps.grid import load_grid, product
 from hgru_vision.sweeps.grids import GRIDS, MAIN
 from hgru_vision.sweeps.jobs import beginnings
+from hgru_vision.sweeps.ledger import read_ledger
 from hgru_vision.training.data import contour_config
 
 
@@ -71,6 +73,12 @@ def test_wide_contours_are_trained_as_the_others_are():
         assert replace(run, stages=near[0].stages) == replace(near[0], seed=run.seed)
         assert run.stages[0].images == near[0].stages[0].images
         assert run.stages[0].mask_weight == near[0].stages[0].mask_weight
+
+
+def test_the_contour_study_of_the_project_is_that_of_its_grids():
+    wanted = [*load_grid("contours"), *load_grid("contours_wide")]
+    rows = read_ledger(Path(__file__).parents[2] / "results/contours.jsonl")
+    assert {row.hash for row in rows} == {replace(run, cuda_graph=True).hash for run in wanted}
 
 
 @pytest.mark.parametrize("name", ["recurrent", "networks"])
