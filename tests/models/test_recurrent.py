@@ -73,3 +73,15 @@ def test_no_step_at_all_is_refused():
 def test_the_drive_is_halved_unless_said_otherwise(name):
     assert create_model(name).input.gain == 0.5
     assert create_model(name, drive_gain=1.0).input.gain == 1.0
+
+
+@pytest.mark.parametrize("name", [*CIRCUITS, "hgru_small", "contour_hgru"])
+def test_the_way_of_computing_can_be_chosen_and_changes_no_starting_value(name):
+    chosen, usual = create_model(name, backend="reference"), create_model(name)
+    assert (chosen.features.backend, usual.features.backend) == ("reference", "auto")
+    assert all(map(torch.equal, chosen.parameters(), usual.parameters()))
+
+
+def test_an_unknown_way_of_computing_is_refused():
+    with pytest.raises(ValueError, match="backend is 'fastest'; choose one of auto, reference"):
+        create_model("hgru", backend="fastest")

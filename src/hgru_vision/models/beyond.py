@@ -35,6 +35,7 @@ from hgru_vision.models.stages import (
     gabor_bank,
     xavier,
 )
+from hgru_vision.ops import Backend
 from hgru_vision.papers.linsley2018 import (
     CHANNELS,
     GABOR_ORIENTATIONS,
@@ -376,10 +377,11 @@ def hgru_small(
     head: Head,
     timesteps: int = SMALL_TIMESTEPS,
     drive_gain: float = DRIVE_GAIN,
+    backend: Backend = "auto",
 ) -> StandardNetwork:
     """Make the hGRU network of 8 channels and 7x7 horizontal kernels."""
     channels = SMALL_ORIENTATIONS * GABOR_PHASES
-    circuit = HGRU(channels, SMALL_KERNEL_SIZE, timesteps, generator=generator)
+    circuit = HGRU(channels, SMALL_KERNEL_SIZE, timesteps, backend=backend, generator=generator)
     network = StandardNetwork(circuit, channels, head, generator, gain=drive_gain)
     network.input = SmallInput(drive_gain)
     return network

@@ -32,6 +32,7 @@ from hgru_vision.models.stages import (
     pixel_readout,
     xavier,
 )
+from hgru_vision.ops import Backend
 from hgru_vision.papers.linsley2018 import KERNEL_SIZE, TIMESTEPS
 
 __all__ = [
@@ -172,9 +173,10 @@ def contour_hgru(
     kernel_size: int = KERNEL_SIZE,
     timesteps: int = TIMESTEPS,
     train_vgg: bool = True,
+    backend: Backend = "auto",
 ) -> nn.Module:
     """Put an hGRU on two blocks of VGG16."""
-    circuit = HGRU(channels, kernel_size, timesteps, generator=generator)
+    circuit = HGRU(channels, kernel_size, timesteps, backend=backend, generator=generator)
     return ContourNetwork(
         circuit, channels, channels, head, train_vgg=train_vgg, generator=generator
     )
