@@ -1,9 +1,9 @@
 """Compile every kernel for a Hopper GPU, on a machine that need not have one.
 
-Runs the code that launches them on tensors of the CPU and compiles, in the place of each launch,
-the kernel with the arguments it was given. Prints registers, bytes on the stack (spilled) and
-instructions of each: ``python tests/ops/compile_kernels.py``. Not to be imported: Triton decides at
-its import whether kernels are compiled or interpreted.
+Runs the code that launches them (`launch_kernels.py`) on tensors of the CPU and compiles, in the
+place of each launch, the kernel with the arguments it was given. Prints registers, bytes on the
+stack (spilled) and instructions of each: ``python tests/ops/compile_kernels.py``. Not to be
+imported: Triton decides at its import whether kernels are compiled or interpreted.
 """
 
 import os
@@ -71,33 +71,9 @@ def usage(cubin):
     return f"{registers:>3} registers {stack:>3} bytes {instructions:>5} instructions"
 
 
-def launch_all(channels, storage):
-    """Go there and back through everything that has kernels."""
-    from hgru_vision.circuits import HGRU
-    from hgru_vision.ops.gemm import GemmKernel
-    from hgru_vision.ops.hgru import Parameters, run
-    from hgru_vision.ops.map_kernels import TwoMaps
-    from hgru_vision.ops.mix_kernels import nearest_tf32
-    from hgru_vision.ops.response_kernels import SquaredResponses
-
-    layer = HGRU(channels, kernel_size=3, timesteps=2)
-    names = Parameters._fields[1:]
-    x = torch.rand(2, channels, 8, 8)
-    for state in (None, x.clone().requires_grad_()):
-        parameters = Parameters(layer.w(), *(getattr(layer, name) for name in names))
-        run(x.requires_grad_(), state, parameters, 2, storage).sum().backward()
-    GemmKernel.prepare(layer.w(), x, storage)(x).sum().backward()
-    features = torch.rand(2, 8, 8, channels).movedim(3, 1).requires_grad_()
-    TwoMaps.apply(features, torch.rand(2, channels)).sum().backward()
-    filters = torch.rand(channels, 1, 7, 7, requires_grad=True)
-    SquaredResponses.apply(x[:, :1].detach(), filters).sum().backward()
-    nearest_tf32(torch.rand(8), torch.rand(8))
-
-
 if __name__ == "__main__":
+    from launch_kernels import in_every_storage
+
     JITFunction.run = compile_launch
     for width in map(int, sys.argv[1:] or ["25"]):
-        launch_all(width, torch.float16)
-        for precision in ("highest", "high"):  # float32 as itself, and as TF32
-            torch.set_float32_matmul_precision(precision)
-            launch_all(width, torch.float32)
+        in_every_storage(width)
