@@ -1,7 +1,8 @@
 """Launch every kernel on a GPU, at ragged sizes, for a checker of memory accesses to watch.
 
-``compute-sanitizer --error-exitcode 1 python tests/ops/launch_kernels.py``. `compile_kernels.py`
-goes through the same code with a compiler in the place of each launch.
+``compute-sanitizer --error-exitcode 1 python tests/ops/launch_kernels.py``, after a run without
+it: Triton keeps what it has compiled, and under the checker compiling takes minutes.
+`compile_kernels.py` goes through the same code with a compiler in the place of each launch.
 """
 
 import torch
