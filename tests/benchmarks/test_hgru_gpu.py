@@ -1,27 +1,63 @@
 import io
 
 import pytest
+import torch
 from rich.console import Console
 
-from hgru_vision.benchmarks import WrongResultError, hgru_gpu, run
+from hgru_vision.benchmarks import WrongResultError, hgru_gpu, hgru_gpu_errors, run
 from hgru_vision.ops import dft
 
 
 def test_the_floor_is_what_the_readme_counts():
-    # 0.94 GB at a terabyte a second; the products hide behind their bytes at any rate above that.
-    seconds = hgru_gpu._floor(1, (1e12, 1e15))
-    image, spectrum = 2 * 150 * 152 * 32, 4 * dft.circle(150, 150, 15).frequencies * 32
-    assert seconds == pytest.approx((340 * image + 270 * spectrum) / 1e12)
-    assert seconds == pytest.approx(0.94e-3, rel=0.01)
-    assert hgru_gpu._floor(1, (1e15, 1e12)) > 40e-3  # 43 GFLOP at a teraflop a second
+    # 0.94 GB an image, at a terabyte a second, and 1.2 GB a batch; the products hide behind the
+    # bytes of images at any rate above that.
+    fast = 1e12, 1e15
+    waves = dft.circle(150, 150, 15).frequencies
+    image, spectrum, kernel = 2 * 150 * 152 * 32, 4 * waves * 32, 4 * waves * 25 * 32
+    first, second = (hgru_gpu._floor(batch, 25, fast) for batch in (1, 2))
+    assert second - first == pytest.approx((340 * image + 270 * spectrum) / 1e12)
+    assert second - first == pytest.approx(0.94e-3, rel=0.01)
+    assert 2 * first - second == pytest.approx(30 * kernel / 1e12)
+    assert 2 * first - second == pytest.approx(1.2e-3, rel=0.03)
+    assert hgru_gpu._floor(1, 25, (1e15, 1e12)) > 40e-3  # 43 GFLOP at a teraflop a second
+    assert hgru_gpu._floor(8, 128, fast) == pytest.approx(55.4e-3, rel=0.01)
+
+
+def test_a_contest_is_against_the_faster_order_of_conv2d(monkeypatch):
+    seconds = {"reference": 8.0, "channels last": 4.0, "fft": 2.0, "auto": 1.0}
+
+    def make(backend):
+        network = torch.nn.Conv2d(2, 2, 3)
+        network.backend = backend
+        return network
+
+    def time(network, loss, images, *, graph, repeats):
+        if isinstance(network, torch._dynamo.OptimizedModule):
+            return hgru_gpu.Timing(3.0, 3.0, 2**30)
+        last = network.weight.is_contiguous(memory_format=torch.channels_last)
+        assert images.is_contiguous(memory_format=torch.channels_last) is last
+        each = seconds["channels last" if last else network.backend] / (2 if graph else 1)
+        return hgru_gpu.Timing(each, each / 2, 2**30)
+
+    monkeypatch.setattr(hgru_gpu, "_time", time)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a GPU")
+    table = hgru_gpu._contest("layer", make, torch.ones(8, 2, 4, 4), lambda n, x: n(x), 0.25)
+    assert table.title.startswith("layer, a GPU, torch ")
+    names, train, ratio, *_, share = ([*column.cells] for column in table.columns)
+    ours = ["ours, launch by launch", "ours, recorded"]
+    assert names == ["conv2d", "conv2d, compiled", "torch.fft", *ours]
+    assert train == ["2", "3", "4", "8", "16"]
+    assert ratio == ["1.00 x", "1.33 x", "2.00 x", "4.00 x", "8.00 x"]
+    assert share == ["", "", "", "25%", "50%"]
 
 
 def test_a_wrong_result_is_named(monkeypatch):
     fine = {"H2": 1e-4, "features.b1": 1e-3, "features.eta": 0.05, "readout.bias": 0.5}
-    monkeypatch.setattr(hgru_gpu, "_errors", lambda *a, **k: fine)
+    monkeypatch.setattr(hgru_gpu, "relative_errors", lambda *a, **k: fine)
     hgru_gpu.check()
     for name, error in (("features.b1", 0.03), ("features.eta", 0.2), ("H2", float("nan"))):
-        monkeypatch.setattr(hgru_gpu, "_errors", lambda *a, n=name, e=error, **k: fine | {n: e})
+        found = fine | {name: error}
+        monkeypatch.setattr(hgru_gpu, "relative_errors", lambda *a, found=found, **k: found)
         with pytest.raises(WrongResultError, match=f"differs from float64 by {error} in {name}"):
             hgru_gpu.check()
 
@@ -34,7 +70,7 @@ def test_it_prints_all_tables(monkeypatch):
     monkeypatch.setattr(hgru_gpu, "FEEDFORWARD_BATCH", 2)
     monkeypatch.setattr(hgru_gpu, "REPEATS", 1)
     monkeypatch.setattr(hgru_gpu, "ERROR_BATCHES", (2,))
-    monkeypatch.setattr(hgru_gpu, "ERROR_DRAWS", 1)
+    monkeypatch.setattr(hgru_gpu_errors, "DRAWS", 1)
     out = io.StringIO()
     run("hgru", Console(file=out, width=160))
     for title in ("hGRU network", "hGRU layer", "large kernels", "error against float64"):
