@@ -122,6 +122,13 @@ def test_time_that_runs_share_is_counted_once(row):
     assert "<td>2</td><td>3.0</td>" in report_html(studies(rows))
 
 
+@pytest.mark.usefixtures("_without_pictures")
+def test_a_changed_checkout_is_told_behind_its_commit(row):
+    first = row()
+    changed = replace(first, result=replace(first.result, commit="12" * 20 + "-dirty"))
+    assert "<code>121212121212-dirty</code>" in report_html(studies([changed]))
+
+
 def test_boundaries_are_told_by_their_auc(row):
     (study,) = studies([row("contour_hgru", dataset="bsds500", path="BSR", target="segmentation")])
     text, _ = read(report_html([study]))

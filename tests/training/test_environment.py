@@ -1,3 +1,4 @@
+import shutil
 import subprocess
 
 import pytest
@@ -27,12 +28,37 @@ def test_the_device_has_a_name():
 def test_the_commit_is_that_of_the_checkout(monkeypatch, tmp_path):
     commit = environment.commit.__wrapped__  # which is not remembered
     found = commit()
-    assert found is None or len(found) == 40
+    assert found is None or len(found.removesuffix("-dirty")) == 40
     package = tmp_path / "src" / "hgru_vision" / "__init__.py"
     monkeypatch.setattr("hgru_vision.__file__", str(package))
     assert commit() is None
     (tmp_path / ".git").mkdir()
     assert commit() is None  # no repository after all
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_files_of_the_package_that_are_not_of_the_commit_are_told(monkeypatch, tmp_path):
+    def git(*words):
+        name = ["-c", "user.name=someone", "-c", "user.email=someone@example.org"]
+        subprocess.run(["git", "-C", str(tmp_path), *name, *words], check=True, capture_output=True)
+
+    package = tmp_path / "src" / "hgru_vision"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("x = 1\n")
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "first")
+    monkeypatch.setattr("hgru_vision.__file__", str(package / "__init__.py"))
+    commit = environment.commit.__wrapped__
+    clean = commit()
+    assert len(clean) == 40
+    (tmp_path / "results.jsonl").write_text("a row\n")  # no part of the package
+    assert commit() == clean
+    (package / "more.py").write_text("")
+    assert commit() == f"{clean}-dirty"
+    (package / "more.py").unlink()
+    (package / "__init__.py").write_text("x = 2\n")
+    assert commit() == f"{clean}-dirty"
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError, subprocess.CalledProcessError(1, "git")])

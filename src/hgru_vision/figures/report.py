@@ -178,13 +178,19 @@ def _embedded(caption: str, make: Callable[[], Figure], *, pixels: bool = False)
     )
 
 
+def _short(commit: str | None) -> str:
+    """Give the first digits of a commit; what is beyond a hyphen is no digit."""
+    digits, hyphen, rest = (commit or "unknown").partition("-")
+    return digits[:12] + hyphen + rest
+
+
 def _machines(study: Study) -> str:
     """Say with what, where and how fast the runs were made."""
     groups: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for row in study.rows:
         result = row.result
         versions = ", ".join(f"{name} {text}" for name, text in sorted(result.versions.items()))
-        key = result.device, versions, (result.commit or "unknown")[:12]
+        key = result.device, versions, _short(result.commit)
         shared = 0.0 if result.shared is None else result.shared["seconds"]
         groups[key].append(result.seconds - shared)
     rows = "".join(

@@ -54,16 +54,24 @@ def versions() -> dict[str, str]:
 def commit() -> str | None:
     """Give the commit of the checkout that the package runs from; None if it is not a checkout.
 
-    It is read once. Ask when a run begins: later the checkout may be at another.
+    It ends in "-dirty" if files of the package are not as that commit has them. It is read once.
+    Ask when a run begins: later the checkout may be at another.
     """
-    root = Path(hgru_vision.__file__).parents[2]
+    package = Path(hgru_vision.__file__).parent
+    root = package.parents[1]
     if not (root / ".git").exists():  # an installed package may lie inside someone's own checkout
         return None
-    asked = ["git", "-C", str(root), "rev-parse", "HEAD"]
     try:
-        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+        head = _git(root, "rev-parse", "HEAD")
+        changed = _git(root, "status", "--porcelain", "--untracked-files=all", "--", str(package))
     except (OSError, subprocess.CalledProcessError):
         return None
+    return f"{head}-dirty" if changed else head
+
+
+def _git(root: Path, *words: str) -> str:
+    asked = ["git", "-C", str(root), *words]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def device_name(device: torch.device) -> str:

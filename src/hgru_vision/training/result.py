@@ -91,7 +91,8 @@ class Result:
     parameters
         Parameters of the network, those that are kept fixed included.
     device, versions, commit
-        Where and with what; the commit of the checkout, if it is one.
+        Where and with what; the commit of the checkout, if it is one, with "-dirty" behind it if
+        the package's files were changed since.
     shortcut
         ``{"accuracy", "probe"}``: how well the task's label is read without following a path (see
         `hgru audit`); None for files, one marker or segmentation.
