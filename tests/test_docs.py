@@ -7,9 +7,24 @@ ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+PAGES = sorted(
+    page.relative_to(ROOT).as_posix()
+    for pattern in ("*.md", "docs/**/*.md", "src/**/*.md")
+    for page in ROOT.glob(pattern)
+)
+
+
 def blocks(page):
     """Give the Python of a page, piece by piece."""
-    return BLOCK.findall((ROOT / "docs" / page).read_text())
+    return BLOCK.findall((ROOT / page).read_text())
+
+
+def anchors(page):
+    """Give what a link into a page may name: its headings as GitHub spells them, and names."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    spelled = (re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings)
+    return {*spelled, *re.findall(r'<a name="([^"]+)">', text)}
 
 
 @pytest.fixture(autouse=True)
@@ -18,9 +33,30 @@ def _elsewhere(tmp_path, monkeypatch):
     monkeypatch.setattr("hgru_vision.training.outcome._shortcut", lambda _: None)  # takes seconds
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    text = (ROOT / page).read_text()
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if link.startswith("http"):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (ROOT / page).parent / path if path else ROOT / page
+        assert target.exists(), f"{page} links to {link}"
+        assert not anchor or anchor in anchors(target), f"{page} links to {link}"
+
+
+def test_the_readme_runs():
+    names = {}
+    (text,) = blocks("README.md")
+    exec(compile(text, "README.md", "exec"), names)
+    found = names["trained"](names["image"][None]).softmax(1)[0, 1] > 0.5
+    assert bool(found) == bool(names["label"])
+    assert names["layer"].timesteps == 8
+
+
 def test_the_page_of_circuits_runs(capsys):
     names = {}
-    for text in blocks("circuits.md"):
+    for text in blocks("docs/circuits.md"):
         if text.startswith("# nets.py\n"):
             Path("nets.py").write_text(text)
         else:
@@ -40,7 +76,7 @@ def test_each_network_of_the_page_can_be_trained(name):
     from hgru_vision.training.checkpoint import build
     from hgru_vision.training.trial import try_network
 
-    (text,) = (each for each in blocks("circuits.md") if each.startswith("# nets.py\n"))
+    (text,) = (each for each in blocks("docs/circuits.md") if each.startswith("# nets.py\n"))
     Path("nets.py").write_text(text)
     run = make_run("quick", model=f"nets.py:{name}")
     network = build(run)
