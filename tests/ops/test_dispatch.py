@@ -84,7 +84,7 @@ class Chooser(torch.nn.Module):
     """Computes what tells the choice: the negative for "gemm", the size for "matmul"."""
 
     def forward(self, x):
-        ways = {"gemm": torch.neg, "matmul": torch.abs}
+        ways = {"gemm": torch.neg, "gemm32": torch.sign, "matmul": torch.abs}
         return ways[dispatch._choose(x, PAPER[1].shape, "auto")](x)
 
 
@@ -115,6 +115,45 @@ def test_a_compiler_gets_the_gpu_forms_but_not_within_torch_func(pretended, func
 
     torch.compile(function, backend=see, fullgraph=True)(pretended)
     assert targets & {torch.neg, torch.abs} == {taken}
+
+
+def test_a_compiler_sees_whether_tf32_is_allowed(pretended, monkeypatch):
+    targets = []
+
+    def see(graph, inputs):
+        targets.append({node.target for node in graph.graph.nodes} & {torch.neg, torch.sign})
+        return graph
+
+    compiled = torch.compile(Chooser(), backend=see, fullgraph=True)
+    compiled(pretended)
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    compiled(pretended)  # which it compiles anew
+    assert targets == [{torch.neg}, {torch.sign}]
+
+
+@pytest.fixture(params=["allow_tf32", "fp32_precision"])
+def _no_tf32(request):
+    """Turn TF32 off for convolutions by torch's older switch, or by its newer one."""
+    older = request.param == "allow_tf32"
+    owner = torch.backends.cudnn if older else torch.backends.cudnn.conv
+    setattr(owner, request.param, False if older else "ieee")
+    yield
+    setattr(owner, request.param, True if older else "tf32")
+
+
+@pytest.mark.usefixtures("_no_tf32")
+def test_where_tf32_is_not_allowed_float32_is_stored(monkeypatch):
+    monkeypatch.setattr("hgru_vision.ops.dispatch.has_triton", lambda: True)
+    x, weight = (each.as_subclass(OnGPU) for each in (torch.empty(32, 25, 150, 150), PAPER[1]))
+    choice = ops.explain(x, weight)
+    assert choice.backend == "gemm32"
+    assert "million operations an image" in choice.reasons["gemm32"]
+    assert choice.reasons["gemm"] == "as exact as TF32, which torch.backends.cudnn does not allow"
+    assert choice.reasons["fft"] == "slower than the GPU form"
+    assert ops.storage_at_once(x, 25, 15, "auto") == torch.float32
+    assert ops.explain(x.half(), weight.half()).backend == "gemm"
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: device == "cuda")
+    assert ops.storage_at_once(x, 25, 15, "auto") == torch.float16
 
 
 @pytest.mark.parametrize("backend", ["gemm", "gemm32"])

@@ -151,7 +151,8 @@ def explain(x: Tensor, weight: Tensor, backend: Backend = "auto") -> Choice:
     """Say which way `prepare` takes for images like `x`, and why not the others.
 
     A pure function of shapes, dtype and device, of the backend asked for, of whether Triton is
-    there, and of whether a compiler, an exporter or torch.func is tracing.
+    there, whether torch may convolve as TF32 (``torch.backends.cudnn.allow_tf32``), and whether a
+    compiler, an exporter or torch.func is tracing.
 
     Examples
     --------
@@ -175,13 +176,16 @@ def explain(x: Tensor, weight: Tensor, backend: Backend = "auto") -> Choice:
         "fft": fewer,
         "matmul": fewer,
         "gemm": missing or fewer,
-        "gemm32": missing or "twice the memory and time of gemm; for those who ask",
+        "gemm32": missing or "twice the memory and time of gemm; where TF32 is not allowed",
     }
     if missing is None and taken == "reference" and counts[1] < counts[0]:
         of_all = f"{len(x) * counts[0] / 1e6:,.1f} million operations of all images"
         reasons["reference"] = f"{of_all} are done before the GPU form is launched"
         reasons["fft"] = reasons["matmul"] = reasons["gemm"] = f"{of_all} are few for its launches"
-    if taken == "gemm":
+    if taken == "gemm32":
+        reasons["gemm"] = "as exact as TF32, which torch.backends.cudnn does not allow"
+        reasons["gemm32"] = fewer
+    if taken in STORAGE:
         reasons["fft"] = reasons["matmul"] = "slower than the GPU form"
     elif taken == "fft":
         reasons["matmul"] = "slower than the fast transform; for compilers and exporters"
@@ -205,7 +209,7 @@ def storage_at_once(
     if channels > MOST_CHANNELS:
         return None
     if backend == "auto" and _gpu_form_lacks(x) is None:
-        return STORAGE["gemm"]
+        return STORAGE[_gpu_form(x)]
     taken = _choose(x, (channels, channels, kernel_size, kernel_size), backend)
     return STORAGE.get(taken)
 
@@ -230,8 +234,21 @@ def _choose(x: Tensor, shape: Sequence[int], backend: Backend) -> Backend:
     if direct <= spectral or (on_gpu and len(x) * direct < _GPU_LEAST):
         return "reference"
     if on_gpu:
-        return "gemm"
+        return _gpu_form(x)
     return "matmul" if torch.compiler.is_compiling() else "fft"
+
+
+def _gpu_form(x: Tensor) -> Backend:
+    """Pick a GPU form as exact as `conv2d` may be: `gemm` is as exact as TF32."""
+    exact = x.dtype == torch.float32 and not torch.is_autocast_enabled(x.device.type)
+    return "gemm32" if exact and not _allows_tf32() else "gemm"
+
+
+def _allows_tf32() -> bool:
+    """Say whether torch may convolve float32 as TF32, as it may unless it is told otherwise."""
+    if torch.compiler.is_compiling():  # which cannot trace the newer switch
+        return torch.backends.cudnn.allow_tf32
+    return torch.backends.cudnn.conv.fp32_precision == "tf32"  # type: ignore[attr-defined]
 
 
 def _gpu_form_lacks(x: Tensor) -> str | None:

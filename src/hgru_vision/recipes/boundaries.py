@@ -15,7 +15,7 @@ COOL_DOWN_SHARE = 5  # the learning rate falls over a fifth of the run
 
 # A quarter of the learning rate for 15x15 kernels over 128 channels. In small trials (16 channels,
 # 2,800 crops) hGRUs whose kernels had a quarter or the whole of it were a little better than their
-# control without recurrence, one with a fifteenth a little worse (docs/boundaries.md).
+# control without recurrence, one with a fifteenth a little worse (rows not kept).
 FULL_RATE_INPUTS = 7_200
 
 

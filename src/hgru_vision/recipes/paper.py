@@ -24,6 +24,7 @@ def paper(
     From scratch, Adam at 1e-3, batches of 32, two epochs over 900,000 images (four for residual and
     per-pixel networks), an evaluation every 1,000 batches, judged on 100,000 images. An evaluation
     on the way looks at 10,000 held-out images of its own. A network of one's own gets two epochs.
+    TF32 is allowed, of which the paper says nothing.
 
     Examples
     --------
@@ -45,6 +46,7 @@ def paper(
         model=model,
         seed=seed,
         stages=(Stage(sources=(source,), images=epochs * images, unique=images),),
+        precision="tf32",
         evaluation_images=EVALUATION_IMAGES,
         test_images=linsley2018.IMAGES - images,
         stuck_after=images // 2,

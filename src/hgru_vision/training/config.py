@@ -219,7 +219,8 @@ class RunConfig:
         Above 0, add so many times `contractor_penalty` to the loss, so that a network that runs to
         a fixed point (`hgru_crbp`) learns to have one. The authors of C-RBP take 10.
     precision
-        "float32"; "tf32" allows the tensor cores' shorter mantissa; "bfloat16" is autocast.
+        "float32"; "tf32" allows the tensor cores' shorter mantissa, and the hGRU to be stored in as
+        few bits (`gemm` of `hgru_vision.ops`); "bfloat16" is autocast.
     compile, channels_last, cuda_graph
         `torch.compile`; the memory order that some convolutions prefer; and one recorded CUDA graph
         a step, which spares small networks the launches.
