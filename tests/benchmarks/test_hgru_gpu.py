@@ -8,6 +8,10 @@ from hgru_vision.benchmarks import WrongResultError, hgru_gpu, hgru_gpu_errors, 
 from hgru_vision.ops import dft
 
 
+class Compiled(torch.nn.Sequential):
+    """Stands for what torch.compile makes of a network."""
+
+
 def test_the_floor_is_what_the_readme_counts():
     # 0.94 GB an image, at a terabyte a second, and 1.2 GB a batch; the products hide behind the
     # bytes of images at any rate above that.
@@ -32,7 +36,7 @@ def test_a_contest_is_against_the_faster_order_of_conv2d(monkeypatch):
         return network
 
     def time(network, loss, images, *, graph, repeats):
-        if isinstance(network, torch._dynamo.OptimizedModule):
+        if isinstance(network, Compiled):
             return hgru_gpu.Timing(3.0, 3.0, 2**30)
         last = network.weight.is_contiguous(memory_format=torch.channels_last)
         assert images.is_contiguous(memory_format=torch.channels_last) is last
@@ -40,6 +44,7 @@ def test_a_contest_is_against_the_faster_order_of_conv2d(monkeypatch):
         return hgru_gpu.Timing(each, each / 2, 2**30)
 
     monkeypatch.setattr(hgru_gpu, "_time", time)
+    monkeypatch.setattr(torch, "compile", Compiled)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a GPU")
     table = hgru_gpu._contest("layer", make, torch.ones(8, 2, 4, 4), lambda n, x: n(x), 0.25)
     assert table.title.startswith("layer, a GPU, torch ")
@@ -49,6 +54,25 @@ def test_a_contest_is_against_the_faster_order_of_conv2d(monkeypatch):
     assert train == ["2", "3", "4", "8", "16"]
     assert ratio == ["1.00 x", "1.33 x", "2.00 x", "4.00 x", "8.00 x"]
     assert share == ["", "", "", "25%", "50%"]
+
+
+def test_other_circuits_are_compared_with_their_own_conv2d(monkeypatch):
+    def time(network, loss, images, *, graph, repeats):
+        assert loss(network).shape == ()
+        compiled = isinstance(network, Compiled)
+        plain = not compiled and network.features.backend == "reference"
+        assert graph is not plain
+        return hgru_gpu.Timing(4.0 if plain else 1.0 if compiled else 2.0, 1.0, 2**30)
+
+    monkeypatch.setattr(hgru_gpu, "_time", time)
+    monkeypatch.setattr(hgru_gpu, "STEP_BY_STEP_BATCH", 8)
+    monkeypatch.setattr(hgru_gpu.parts, "DEVICE", "cpu")
+    monkeypatch.setattr(hgru_gpu.parts, "CANVAS", 16)
+    monkeypatch.setattr(torch, "compile", Compiled)
+    table = hgru_gpu._circuit_table()
+    names, *columns = ([*column.cells] for column in table.columns)
+    assert names == ["hgru_bn", "hgru_nonnegative", "gru", "gru_2l"]
+    assert [each[0] for each in columns] == ["2", "4", "2.00 x", "8", "4.00 x"]
 
 
 def test_a_wrong_result_is_named(monkeypatch):
@@ -66,6 +90,8 @@ def test_a_wrong_result_is_named(monkeypatch):
 def test_it_prints_all_tables(monkeypatch):
     monkeypatch.setattr(hgru_gpu, "BATCHES", (2,))
     monkeypatch.setattr(hgru_gpu, "WIDE_BATCH", 1)
+    monkeypatch.setattr(hgru_gpu, "STEP_BY_STEP", ("gru",))
+    monkeypatch.setattr(hgru_gpu, "STEP_BY_STEP_BATCH", 2)
     monkeypatch.setattr(hgru_gpu, "FEEDFORWARD", ("ff_small_1",))
     monkeypatch.setattr(hgru_gpu, "FEEDFORWARD_BATCH", 2)
     monkeypatch.setattr(hgru_gpu, "REPEATS", 1)
@@ -73,5 +99,6 @@ def test_it_prints_all_tables(monkeypatch):
     monkeypatch.setattr(hgru_gpu_errors, "DRAWS", 1)
     out = io.StringIO()
     run("hgru", Console(file=out, width=160))
-    for title in ("hGRU network", "hGRU layer", "large kernels", "error against float64"):
+    titles = "hGRU network", "hGRU layer", "step by step", "large kernels", "error against float64"
+    for title in titles:
         assert title in out.getvalue()

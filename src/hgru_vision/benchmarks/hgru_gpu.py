@@ -34,6 +34,8 @@ from hgru_vision.papers.linsley2018 import CANVAS, CHANNELS, KERNEL_SIZE, TIMEST
 
 BATCHES = (32, 128)
 WIDE_BATCH = 8  # of the natural-image layer
+STEP_BY_STEP = ("hgru_bn", "hgru_nonnegative", "gru", "gru_2l")  # whose steps are not in one piece
+STEP_BY_STEP_BATCH = 32
 FEEDFORWARD = ("ff_small_5", "ff_medium_5", "ff_large_5")
 FEEDFORWARD_BATCH = 256
 REPEATS = 7
@@ -54,11 +56,11 @@ class Timing(NamedTuple):
 
 
 def tables() -> dict[str, Callable[[], Table]]:
-    """Name the tables: the network, the wide layer, the large-kernel networks, the errors."""
+    """Name the tables: the hGRU's network, a wide layer, other networks, the errors."""
     named: dict[str, Callable[[], Table]] = {}
     for batch in BATCHES:
         named[f"network-{batch}"] = functools.partial(_network_table, batch)
-    named |= {"wide": _wide_table, "feedforward": _feedforward_table}
+    named |= {"wide": _wide_table, "circuits": _circuit_table, "feedforward": _feedforward_table}
     for batch in ERROR_BATCHES:
         named[f"errors-{batch}"] = functools.partial(
             error_table, "network", network_outcomes, batch
@@ -87,14 +89,13 @@ def check() -> None:
 
 
 def _network_table(batch: int) -> Table:
-    target = torch.arange(batch, device=parts.DEVICE) % 2
-
-    def loss(network: nn.Module, images: Tensor) -> Tensor:
-        return F.cross_entropy(network(images), target)
-
     title = f"hGRU network, {CHANNELS} channels, {CANVAS} x {CANVAS}, batch {batch}"
     floor = _floor(batch, CHANNELS, _ceilings())
-    return _contest(title, parts.network, parts.images(batch), loss, floor)
+    return _contest(title, parts.network, parts.images(batch), _label_loss, floor)
+
+
+def _label_loss(network: nn.Module, images: Tensor) -> Tensor:
+    return F.cross_entropy(network(images), torch.arange(len(images), device=images.device) % 2)
 
 
 def _wide_table() -> Table:
@@ -140,6 +141,31 @@ def _contest(
     for name, each in rows.items():
         share = f"{floor / each.train:.0%}" if name.startswith("ours") else ""
         table.add_row(name, *_cells(each, plain, len(images)), share)
+    return table
+
+
+def _circuit_table() -> Table:
+    images = parts.images(STEP_BY_STEP_BATCH)
+    table = parts.table(
+        f"Circuits that go step by step, batch {STEP_BY_STEP_BATCH}, training images/s",
+        ("conv2d", "ours, recorded", "", "ours, compiled and recorded", ""),
+    )
+
+    def seconds(network: nn.Module, graph: bool) -> float:
+        loss = functools.partial(_label_loss, images=images)
+        return _time(network, loss, images, graph=graph, repeats=3).train
+
+    for name in STEP_BY_STEP:
+        plain, ours, compiled = (
+            create_model(name, backend=backend).to(parts.DEVICE)
+            for backend in ("reference", "auto", "auto")
+        )
+        base = seconds(plain, graph=False)
+        cells = [f"{len(images) / base:,.0f}"]
+        for network in (ours, torch.compile(compiled)):
+            each = seconds(network, graph=True)  # type: ignore[arg-type]
+            cells += [f"{len(images) / each:,.0f}", f"{base / each:.2f} x"]
+        table.add_row(name, *cells)
     return table
 
 
