@@ -28,8 +28,8 @@ def test_every_gradient_is_judged_and_float32_is_near_float64(on_a_cpu, subject)
 @pytest.mark.parametrize("subject", OUTCOMES)
 def test_a_few_images_at_a_time_give_the_same(on_a_cpu, subject):
     outcomes = OUTCOMES[subject]
-    whole, places = outcomes("reference", 3, 0, torch.float64, None, 3)
-    parted, _ = outcomes("reference", 3, 0, torch.float64, places, 2)
+    whole, places = outcomes(errors.Case("reference", 3, 0, 3, torch.float64))
+    parted, _ = outcomes(errors.Case("reference", 3, 0, 2, torch.float64, places))
     for name, value in whole.items():
         torch.testing.assert_close(parted[name], value)
 

@@ -6,6 +6,7 @@ import functools
 import math
 import statistics
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -15,16 +16,31 @@ from torch import Tensor, nn
 from hgru_vision.benchmarks import hgru_gpu_parts as parts
 from hgru_vision.ops import Backend
 
-__all__ = ["error_table", "forget", "network_outcomes", "relative_errors", "wide_outcomes"]
+__all__ = ["Case", "error_table", "forget", "network_outcomes", "relative_errors", "wide_outcomes"]
 
 # Images at a time of which cuDNN convolves TF32; of 32 it takes float32 on the way there.
 TF32_IMAGES = 4
 DRAWS = 8  # of images: the error of a small difference of large sums is a matter of luck
 
-Outcomes = Callable[
-    [Backend, int, int, torch.dtype, Tensor | None, int], tuple[dict[str, Tensor], Tensor | None]
-]
-"""Backend, batch, draw, dtype, places of maxima, images at a time: tensors by name, and places."""
+
+class Case(NamedTuple):
+    """What is computed, and how.
+
+    The readout takes the largest number of each map, at `places` (B, 2, 1) if they are given:
+    which of two that differ in their last digits is the larger is no matter of accuracy, and
+    where it changes, so do all gradients.
+    """
+
+    backend: Backend
+    batch: int
+    draw: int
+    at_a_time: int
+    dtype: torch.dtype = torch.float32
+    places: Tensor | None = None
+
+
+Outcomes = Callable[[Case], tuple[dict[str, Tensor], Tensor | None]]
+"""Tensors by name, and where the maxima of the readout's maps lie."""
 
 
 def error_table(subject: str, outcomes: Outcomes, batch: int) -> Table:
@@ -69,7 +85,7 @@ def relative_errors(
     squares: dict[str, list[float]] = {}
     for draw in range(DRAWS):
         exact, places = _exact(outcomes, batch, draw)
-        found, _ = outcomes(backend, batch, draw, torch.float32, places, at_a_time or batch)
+        found, _ = outcomes(Case(backend, batch, draw, at_a_time or batch, places=places))
         for name, got in found.items():
             error = (got.double() - exact[name]).norm() / exact[name].norm()
             squares.setdefault(name, []).append(float(error) ** 2)
@@ -79,7 +95,7 @@ def relative_errors(
 @functools.cache
 def _exact(outcomes: Outcomes, batch: int, draw: int) -> tuple[dict[str, Tensor], Tensor | None]:
     # By `fft`: cuDNN's convolution of float64 takes a hundred times as long.
-    return outcomes("fft", batch, draw, torch.float64, None, batch)
+    return outcomes(Case("fft", batch, draw, batch, torch.float64))
 
 
 def forget() -> None:
@@ -87,44 +103,25 @@ def forget() -> None:
     _exact.cache_clear()
 
 
-def network_outcomes(
-    backend: Backend,
-    batch: int,
-    draw: int,
-    dtype: torch.dtype,
-    places: Tensor | None,
-    at_a_time: int,
-) -> tuple[dict[str, Tensor], Tensor]:
-    """Logits, last state, gradients of the drive and of all parameters; and where maxima lie.
-
-    The readout takes the largest number of each map, at `places` (B, 2, 1) if they are given:
-    which of two that differ in their last digits is the larger is no matter of accuracy, and
-    where it changes, so do all gradients.
-    """
-    network = parts.network(backend).to(dtype)
-    drive = network.input(parts.images(batch, draw).to(dtype))
-    state = torch.cat([network.features(each) for each in drive.split(at_a_time)])
+def network_outcomes(case: Case) -> tuple[dict[str, Tensor], Tensor]:
+    """Logits, last state, gradients of the drive and of all parameters; and where maxima lie."""
+    network = parts.network(case.backend).to(case.dtype)
+    drive = network.input(parts.images(case.batch, case.draw).to(case.dtype))
+    state = torch.cat([network.features(each) for each in drive.split(case.at_a_time)])
     readout = network.readout
     maps = readout.normalise(readout.maps(state)).flatten(2)
-    places = maps.argmax(2, keepdim=True) if places is None else places
+    places = maps.argmax(2, keepdim=True) if case.places is None else case.places
     logits = readout.decide(maps.gather(2, places).squeeze(2))
-    loss = F.cross_entropy(logits, torch.arange(batch, device=parts.DEVICE) % 2)
+    loss = F.cross_entropy(logits, torch.arange(case.batch, device=parts.DEVICE) % 2)
     found = _with_gradients(network, drive, state, loss)
     return {"logits": logits.detach(), **found}, places
 
 
-def wide_outcomes(
-    backend: Backend,
-    batch: int,
-    draw: int,
-    dtype: torch.dtype,
-    places: Tensor | None,
-    at_a_time: int,
-) -> tuple[dict[str, Tensor], None]:
+def wide_outcomes(case: Case) -> tuple[dict[str, Tensor], None]:
     """Last state of the wide layer, gradients of its drive and of all parameters."""
-    layer = parts.wide_layer(backend).to(dtype)
-    drive = parts.drive(batch, draw).to(dtype).requires_grad_()
-    state = torch.cat([layer(each) for each in drive.split(at_a_time)])
+    layer = parts.wide_layer(case.backend).to(case.dtype)
+    drive = parts.drive(case.batch, case.draw).to(case.dtype).requires_grad_()
+    state = torch.cat([layer(each) for each in drive.split(case.at_a_time)])
     return _with_gradients(layer, drive, state, state.square().mean()), None
 
 
