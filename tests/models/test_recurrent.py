@@ -85,3 +85,18 @@ def test_the_way_of_computing_can_be_chosen_and_changes_no_starting_value(name):
 def test_an_unknown_way_of_computing_is_refused():
     with pytest.raises(ValueError, match="backend is 'fastest'; choose one of auto, reference"):
         create_model("hgru", backend="fastest")
+
+
+def test_the_time_gain_can_start_as_in_the_released_code():
+    usual, theirs = create_model("hgru"), create_model("hgru", least_time_gain=0)
+    assert torch.equal(usual.features.eta, torch.ones(8))
+    assert 0 <= theirs.features.eta.min() < 0.5 < theirs.features.eta.max() <= 1
+    assert torch.equal(usual.features.w(), theirs.features.w())
+    near = create_model("hgru", least_time_gain=0.9).features.eta
+    assert 0.9 <= near.min() < near.max() <= 1
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.5])
+def test_a_time_gain_that_is_none_is_refused(value):
+    with pytest.raises(ValueError, match=f"least_time_gain is {value}; it must be from 0 to 1"):
+        create_model("hgru", least_time_gain=value)

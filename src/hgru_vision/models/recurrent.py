@@ -6,6 +6,8 @@ horizontal kernels, whose convolution is computed as `backend` says (see `hgru_v
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torch import Generator, nn
 
 from hgru_vision.circuits import (
@@ -55,10 +57,19 @@ def hgru(
     head: Head,
     timesteps: int = TIMESTEPS,
     drive_gain: float = DRIVE_GAIN,
+    least_time_gain: float = 1.0,
     backend: Backend = "auto",
 ) -> nn.Module:
-    """Make the hGRU network, Eqs. 3 to 9."""
+    """Make the hGRU network, Eqs. 3 to 9.
+
+    The time-gain starts from U(`least_time_gain`, 1); with 0 as in the released code. The paper
+    gives no start.
+    """
+    if not 0 <= least_time_gain <= 1:
+        raise ValueError(f"least_time_gain is {least_time_gain}; it must be from 0 to 1")
     circuit = HGRU(timesteps=timesteps, backend=backend, generator=generator)
+    if least_time_gain < 1:
+        nn.init.uniform_(circuit.eta, least_time_gain, 1, generator=generator)
     return _network(circuit, head, drive_gain, generator)
 
 
@@ -86,95 +97,31 @@ def hgru_4(
     return _network(circuit, head, drive_gain, generator)
 
 
-def hgru_no_linear(
-    *,
-    generator: Generator,
-    head: Head,
-    timesteps: int = TIMESTEPS,
-    drive_gain: float = DRIVE_GAIN,
-    backend: Backend = "auto",
-) -> nn.Module:
-    """Lesion the linear horizontal interactions."""
-    circuit = HGRUNoLinear(timesteps=timesteps, backend=backend, generator=generator)
-    return _network(circuit, head, drive_gain, generator)
+def _with(circuit: type[Circuit], what: str) -> Callable[..., nn.Module]:
+    """Give a function that puts a circuit in the place of the hGRU, and say what that does."""
+
+    def build(
+        *,
+        generator: Generator,
+        head: Head,
+        timesteps: int = TIMESTEPS,
+        drive_gain: float = DRIVE_GAIN,
+        backend: Backend = "auto",
+    ) -> nn.Module:
+        made = circuit(timesteps=timesteps, backend=backend, generator=generator)
+        return _network(made, head, drive_gain, generator)
+
+    build.__doc__ = what
+    return build
 
 
-def hgru_no_quadratic(
-    *,
-    generator: Generator,
-    head: Head,
-    timesteps: int = TIMESTEPS,
-    drive_gain: float = DRIVE_GAIN,
-    backend: Backend = "auto",
-) -> nn.Module:
-    """Lesion the quadratic horizontal interactions."""
-    circuit = HGRUNoQuadratic(timesteps=timesteps, backend=backend, generator=generator)
-    return _network(circuit, head, drive_gain, generator)
-
-
-def hgru_no_time_gain(
-    *,
-    generator: Generator,
-    head: Head,
-    timesteps: int = TIMESTEPS,
-    drive_gain: float = DRIVE_GAIN,
-    backend: Backend = "auto",
-) -> nn.Module:
-    """Lesion the time-gain of Eq. 9."""
-    circuit = HGRUNoTimeGain(timesteps=timesteps, backend=backend, generator=generator)
-    return _network(circuit, head, drive_gain, generator)
-
-
-def gru(
-    *,
-    generator: Generator,
-    head: Head,
-    timesteps: int = TIMESTEPS,
-    drive_gain: float = DRIVE_GAIN,
-    backend: Backend = "auto",
-) -> nn.Module:
-    """Put a convolutional GRU in the place of the hGRU."""
-    circuit = ConvGRU(timesteps=timesteps, backend=backend, generator=generator)
-    return _network(circuit, head, drive_gain, generator)
-
-
-def gru_2l(
-    *,
-    generator: Generator,
-    head: Head,
-    timesteps: int = TIMESTEPS,
-    drive_gain: float = DRIVE_GAIN,
-    backend: Backend = "auto",
-) -> nn.Module:
-    """Give the GRU two layers of convolution."""
-    circuit = ConvGRU2L(timesteps=timesteps, backend=backend, generator=generator)
-    return _network(circuit, head, drive_gain, generator)
-
-
-def hgru_bn(
-    *,
-    generator: Generator,
-    head: Head,
-    timesteps: int = TIMESTEPS,
-    drive_gain: float = DRIVE_GAIN,
-    backend: Backend = "auto",
-) -> nn.Module:
-    """Replace the time-gain by batch norm, a set for each step."""
-    circuit = HGRUBatchNorm(timesteps=timesteps, backend=backend, generator=generator)
-    return _network(circuit, head, drive_gain, generator)
-
-
-def hgru_nonnegative(
-    *,
-    generator: Generator,
-    head: Head,
-    timesteps: int = TIMESTEPS,
-    drive_gain: float = DRIVE_GAIN,
-    backend: Backend = "auto",
-) -> nn.Module:
-    """Rectify the states, with kernels for inhibition and for excitation."""
-    circuit = HGRUNonnegative(timesteps=timesteps, backend=backend, generator=generator)
-    return _network(circuit, head, drive_gain, generator)
+hgru_no_linear = _with(HGRUNoLinear, "Lesion the linear horizontal interactions.")
+hgru_no_quadratic = _with(HGRUNoQuadratic, "Lesion the quadratic horizontal interactions.")
+hgru_no_time_gain = _with(HGRUNoTimeGain, "Lesion the time-gain of Eq. 9.")
+hgru_bn = _with(HGRUBatchNorm, "Replace the time-gain by batch norm, a set for each step.")
+hgru_nonnegative = _with(HGRUNonnegative, "Rectify the states; two kernels, one for each stage.")
+gru = _with(ConvGRU, "Put a convolutional GRU in the place of the hGRU.")
+gru_2l = _with(ConvGRU2L, "Give the GRU two layers of convolution.")
 
 
 def hgru_crbp(
