@@ -34,7 +34,7 @@ def weights() -> None:
     table = Table(box=None, pad_edge=False, show_edge=False)
     for column in ("name", "task"):
         table.add_column(column, no_wrap=True)
-    for column in ("accuracy", "95 % interval", "images", "size"):
+    for column in ("accuracy", "probe", "images", "kB"):
         table.add_column(column, justify="right", no_wrap=True)
     for each in cards:
         result = each.result
@@ -42,12 +42,13 @@ def weights() -> None:
             each.name,
             each.config.task.name,
             _accuracy(each),
-            "" if result.interval is None else " to ".join(f"{end:.1%}" for end in result.interval),
+            "" if result.shortcut is None else f"{result.shortcut['accuracy']:.1%}",
             f"{result.images:,}",
-            f"{each.size / 1000:,.0f} kB",
+            f"{each.size / 1000:,.0f}",
         )
     console.print(table)
-    console.print("\nhgru weights show NAME tells more.")
+    console.print("\nprobe: what one gets right that follows no path. AUC: of pixels, on held-out crops.")
+    console.print("hgru weights show NAME tells more.")
 
 
 def show(
