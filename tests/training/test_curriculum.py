@@ -80,6 +80,7 @@ def test_the_message_tells_the_cause_where_it_can_be_seen():
         text = stuck_message(CONFIG, points(0.5), [], seen=64, cause=cause)
         assert words in text
         assert sum(other in text for other in causes.values() if other) == bool(words)
+        assert ("go on:" in text) is (cause is None)  # which helps nobody whose cause is known
 
 
 def test_the_message_of_a_run_that_ends_says_so_and_names_the_stage():

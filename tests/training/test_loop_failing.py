@@ -90,6 +90,18 @@ def test_stuck_is_told_once_with_what_to_try(tiny, tmp_path, capsys):
     assert len(result.curve) == 2
 
 
+@pytest.mark.parametrize(("cause", "times"), [("self-excited", 1), ("background", 0), (None, 0)])
+def test_activity_that_feeds_itself_is_told_at_once(
+    tiny, tmp_path, capsys, monkeypatch, cause, times
+):
+    monkeypatch.setattr("hgru_vision.training.session.find_cause", lambda *_: cause)
+    result = train(tiny(learning_rate=1e-9, evaluation_images=64), tmp_path, device="cpu")
+    text = " ".join(capsys.readouterr().err.split())
+    assert len(result.curve) == 2
+    assert text.count("At chance so far. Its activity feeds itself: it is as strong") == times
+    assert "What to try" not in text
+
+
 def test_a_stuck_run_stops_if_it_is_told_to_and_is_over(tiny, tmp_path, quiet):
     stage = Stage(sources=(SMALL,), images=96, promote_at=0.94)
     config = tiny(

@@ -47,7 +47,7 @@ def weights() -> None:
             f"{each.size / 1000:,.0f}",
         )
     console.print(table)
-    console.print("\nprobe: what one gets right that follows no path. AUC: of pixels, on held-out crops.")
+    console.print("\nprobe: what one that follows no path gets right.")
     console.print("hgru weights show NAME tells more.")
 
 

@@ -9,7 +9,7 @@ from hgru_vision.training.config import FULL_RATE_INPUTS, RunConfig, Stage
 from hgru_vision.training.diagnosis import Cause
 from hgru_vision.training.result import Point, Result
 
-__all__ = ["at_chance", "is_promoted", "stuck_message", "stuck_share"]
+__all__ = ["CAUSES", "at_chance", "is_promoted", "stuck_message", "stuck_share"]
 
 # How often a network that guesses may be taken for one that has learnt something.
 RARELY = 1e-3
@@ -136,7 +136,7 @@ def stuck_message(
     where = "" if stages == 1 else f" of stage {last.stage + 1} of {stages}"
     ends = "\nThe run ends here (stop_when_stuck)." if config.stop_when_stuck else ""
     why = "" if cause is None else f"\n{CAUSES[cause]}"
-    tries = "\n".join(f"  - {each}" for each in _advice(config))
+    tries = "\n".join(f"  - {each}" for each in _advice(config, cause))
     return (
         f"At chance after {seen:,} images{where}: loss {last.loss:.3f}, best accuracy "
         f"{best:.1%} on {config.evaluation_images:,} held-out images. {known}{why}{ends}\n"
@@ -144,13 +144,14 @@ def stuck_message(
     )
 
 
-def _advice(config: RunConfig) -> list[str]:
+def _advice(config: RunConfig, cause: Cause | None) -> list[str]:
     """List what to try, the most promising first."""
     patience = "from scratch, networks have left chance after hundreds of thousands of images"
-    if config.stop_when_stuck:
-        advice = ["another --seed", f"--set stop_when_stuck=false in another folder: {patience}"]
-    else:
-        advice = [f"go on: {patience}", "another --seed"]
+    advice = ["another --seed"]
+    if cause is None and config.stop_when_stuck:
+        advice.append(f"--set stop_when_stuck=false in another folder: {patience}")
+    elif cause is None:
+        advice.insert(0, f"go on: {patience}")
     if config.full_rate_inputs is None:
         slower = "horizontal kernels that learn more slowly, as in the recipe curriculum"
         advice.insert(0, f"--set full_rate_inputs={FULL_RATE_INPUTS} in another folder: {slower}")

@@ -13,7 +13,7 @@ from hgru_vision.data.readers import ImageDataset
 from hgru_vision.training.ahead import Ahead
 from hgru_vision.training.checkpoint import build, load_checkpoint, save_checkpoint
 from hgru_vision.training.config import RunConfig
-from hgru_vision.training.curriculum import Row, at_chance, is_promoted, stuck_message
+from hgru_vision.training.curriculum import CAUSES, Row, at_chance, is_promoted, stuck_message
 from hgru_vision.training.data import check_data, final_data, training_data
 from hgru_vision.training.diagnosis import find_cause
 from hgru_vision.training.display import Display
@@ -67,6 +67,7 @@ class Session:
         self.step = Step(network, config, group)
         self.position = Position()
         self.ahead: Ahead | None = None  # of the stage in training
+        self._warned_of: int | None = None  # the last stage whose activity feeds itself
         # Since the last evaluation. They stay on the device until someone asks.
         self.losses = torch.zeros(config.evaluate_every, device=group.device)
 
@@ -217,16 +218,24 @@ class Session:
         return measure(self.step, self.group, data, judged, last=self.position.batch)
 
     def _look_for_stuck(self, held_out: ImageDataset) -> None:
+        """Tell of a run at chance: when it is time to, and before that if its cause can be seen."""
         config, position = self.config, self.position
-        if config.stuck_after is None or config.target != "label" or position.told_stuck:
+        seen = position.batch * config.batch
+        late = config.stuck_after is not None and seen >= config.stuck_after
+        warned = self._warned_of == position.stage
+        if config.target != "label" or position.told_stuck or (warned and not late):
             return
         curve = [point for point in position.curve if point.stage == position.stage]
-        seen = position.batch * config.batch
-        if seen >= config.stuck_after and at_chance(curve, config.evaluation_images):
-            some = torch.tensor(held_out.batch(range(min(len(held_out), LOOKED_AT))))
-            cause = find_cause(self.step.network, self.step.prepare(some.to(self.group.device)))
+        if not at_chance(curve, config.evaluation_images):
+            return
+        some = torch.tensor(held_out.batch(range(min(len(held_out), LOOKED_AT))))
+        cause = find_cause(self.step.network, self.step.prepare(some.to(self.group.device)))
+        if late:
             self.display.say(stuck_message(config, curve, self.ledger, seen=seen, cause=cause))
             position.told_stuck = True
+        elif cause == "self-excited":  # a readout that has turned away may turn back so early
+            self.display.say(f"At chance so far. {CAUSES[cause]}")
+            self._warned_of = position.stage
 
     def _diverge(self, batch: int, loss: float) -> None:
         self.count_time(self.ahead)
