@@ -84,3 +84,19 @@ def test_each_network_of_the_page_can_be_trained(name):
     other = build(make_run("quick", model=f"nets.py:{name}", seed=1))
     key = {"leaky": "lateral.weight", "small_hgru": "1.u1", "circuit": "features.w"}[name]
     assert not torch.equal(network.state_dict()[key], other.state_dict()[key])
+
+
+def test_the_page_of_python_runs(capsys):
+    names = {}
+    for text in blocks("docs/python.md"):
+        exec(compile(text, "python.md", "exec"), names)
+    assert "on distance and directions" in capsys.readouterr().out
+    assert names["images"].shape == (4, 1, 150, 150) and names["logits"].shape == (4, 2)
+    assert names["masks"].shape == (4, 150, 150) and names["fast"].shape == (64, 150, 150)
+    assert names["states"].h1.shape == (6, 2, 16, 40, 40)
+    assert len(names["again"]) == 100
+    assert len(names["result"].curve) == 2
+    assert names["found"].right.shape == (8,) and names["found"].accuracy > 0.5
+    assert [each.state for each in names["outcomes"]] == ["missing"] * 5
+    assert names["steps"].maps.shape == (8, 150, 150)
+    assert 2 < names["fit"].curve.threshold < 4
