@@ -192,3 +192,8 @@ def test_a_network_of_ones_own_is_not_published(run, shelf, nets):
         "alone. Its folder, own, can be given wherever their names can"
     )
     assert weights.list_weights() == []
+
+
+def test_numbers_in_names_count_by_their_value():
+    names = [each for each in weights.list_weights() if each.startswith("hgru.matched")]
+    assert names == ["hgru.matched6", "hgru.matched9", "hgru.matched14"]

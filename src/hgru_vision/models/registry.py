@@ -16,7 +16,7 @@ from hgru_vision.models.catalogue import NETWORKS
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["Head", "create_model", "list_models"]
+__all__ = ["Head", "create_model", "in_natural_order", "list_models"]
 
 Head = Literal["classify", "pixels"]
 """Two logits an image, (B, 2), or two a pixel, (B, 2, H, W)."""
@@ -40,7 +40,7 @@ def list_models(pattern: str = "*") -> list[str]:
     >>> list_models("ff_large_*")
     ['ff_large_1', 'ff_large_3', 'ff_large_5']
     """
-    return sorted((name for name in NETWORKS if fnmatchcase(name, pattern)), key=_natural)
+    return sorted((name for name in NETWORKS if fnmatchcase(name, pattern)), key=in_natural_order)
 
 
 def create_model(
@@ -122,6 +122,6 @@ def _nearest(word: str, words: list[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Order numbers by their value: resnet18 before resnet152."""
+def in_natural_order(name: str) -> list[tuple[int, str]]:
+    """Give a key for sorting by which numbers count by their value: resnet18 before resnet152."""
     return [(int(number or 0), word) for number, word in re.findall(r"(\d+)|(\D+)", name)]

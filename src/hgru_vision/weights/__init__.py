@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from hgru_vision.models.registry import in_natural_order
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.fields import from_json, to_json
 from hgru_vision.training.result import Result
@@ -74,8 +75,9 @@ class Card:
 
 
 def list_weights() -> list[str]:
-    """Name the trained networks that are here."""
-    return sorted(path.name.removesuffix(".json") for path in FOLDER.glob("*.json"))
+    """Name the trained networks that are here, in natural order."""
+    names = (path.name.removesuffix(".json") for path in FOLDER.glob("*.json"))
+    return sorted(names, key=in_natural_order)
 
 
 def card(name: str) -> Card:
