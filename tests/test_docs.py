@@ -9,7 +9,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 PAGES = sorted(
     page.relative_to(ROOT).as_posix()
-    for pattern in ("*.md", "docs/**/*.md", "src/**/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "src/**/*.md", "results/*.md")
     for page in ROOT.glob(pattern)
 )
 
