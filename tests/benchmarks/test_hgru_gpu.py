@@ -90,6 +90,7 @@ def test_a_wrong_result_is_named(monkeypatch):
 def test_it_prints_all_tables(monkeypatch):
     monkeypatch.setattr(hgru_gpu, "BATCHES", (2,))
     monkeypatch.setattr(hgru_gpu, "WIDE_BATCH", 1)
+    monkeypatch.setattr(hgru_gpu.parts, "WIDE", 32)  # cuDNN takes minutes to choose for 128
     monkeypatch.setattr(hgru_gpu, "STEP_BY_STEP", ("gru",))
     monkeypatch.setattr(hgru_gpu, "STEP_BY_STEP_BATCH", 2)
     monkeypatch.setattr(hgru_gpu, "FEEDFORWARD", ("ff_small_1",))
