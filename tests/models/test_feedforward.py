@@ -4,7 +4,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from hgru_vision.models import create_model
 from hgru_vision.models.feedforward import NonLocal
-from hgru_vision.models.stages import LargeConv2d
+from hgru_vision.models.large_conv import LargeConv2d
 
 KERNELS = {
     "small": (10, 36),

@@ -10,10 +10,12 @@ from hgru_vision.circuits import (
     HGRUNonnegative,
     HGRUNoQuadratic,
     HGRUNoTimeGain,
+    HGRUReleased,
 )
 from hgru_vision.circuits.equilibrium import EquilibriumHGRU
 from hgru_vision.models import create_model
 from hgru_vision.models.catalogue import CATALOGUE
+from hgru_vision.models.stages import PoolFirstReadout, Readout
 from hgru_vision.papers.linsley2018 import HGRU_PARAMETERS
 
 CIRCUITS = {
@@ -27,6 +29,7 @@ CIRCUITS = {
     "gru_2l": (ConvGRU2L, 8),
     "hgru_bn": (HGRUBatchNorm, 8),
     "hgru_nonnegative": (HGRUNonnegative, 8),
+    "hgru_released": (HGRUReleased, 8),
     "hgru_crbp": (EquilibriumHGRU, 8),
 }
 
@@ -71,8 +74,8 @@ def test_no_step_at_all_is_refused():
 
 @pytest.mark.parametrize("name", CIRCUITS)
 def test_the_drive_is_halved_unless_said_otherwise(name):
-    assert create_model(name).input.gain == 0.5
-    assert create_model(name, drive_gain=1.0).input.gain == 1.0
+    assert create_model(name).input.gain == (1.0 if name == "hgru_released" else 0.5)
+    assert create_model(name, drive_gain=2.0).input.gain == 2.0
 
 
 @pytest.mark.parametrize("name", [*CIRCUITS, "hgru_small", "contour_hgru"])
@@ -94,6 +97,13 @@ def test_the_time_gain_can_start_as_in_the_released_code():
     assert torch.equal(usual.features.w(), theirs.features.w())
     near = create_model("hgru", least_time_gain=0.9).features.eta
     assert 0.9 <= near.min() < near.max() <= 1
+
+
+def test_the_readout_can_be_that_of_the_released_code():
+    usual, theirs = create_model("hgru"), create_model("hgru", pool_first=True)
+    assert type(usual.readout) is Readout
+    assert type(theirs.readout) is type(create_model("hgru_released").readout) is PoolFirstReadout
+    assert torch.equal(usual.features.w(), theirs.features.w())
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.5])

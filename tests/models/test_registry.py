@@ -45,7 +45,7 @@ def test_an_unknown_keyword_gets_the_nearest_and_all_that_there_are():
         hv.create_model("hgru", timestep=8)
     assert str(caught.value) == (
         "hgru has no keyword 'timestep' (it takes seed, head, timesteps, drive_gain, "
-        "least_time_gain, backend); "
+        "least_time_gain, pool_first, backend); "
         "did you mean 'timesteps'?"
     )
     message = r"ff_small_1 has no keyword 'timesteps' \(it takes seed, head\)$"

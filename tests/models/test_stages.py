@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from hgru_vision.models.stages import (
     InputStage,
-    LargeConv2d,
+    PoolFirstReadout,
     Readout,
     StandardNetwork,
     check_images,
@@ -150,6 +150,26 @@ def test_an_untrained_network_is_undecided(seed):
     assert network.readout.maps.weight.grad.eq(0).all()
 
 
+def test_a_readout_that_pools_first_normalises_the_maxima_of_a_batch():
+    readout = PoolFirstReadout(3, generator())
+    features = torch.rand(5, 3, 6, 7, generator=generator())
+    maps = torch.einsum("oc,bchw->bohw", readout.maps.weight[:, :, 0, 0], features)
+    largest = maps.amax(dim=(2, 3))
+    mean, variance = largest.mean(dim=0), largest.var(dim=0, unbiased=False)
+    scaled = (largest - mean) / torch.sqrt(variance + 1e-5)
+    expected = scaled @ readout.decide.weight.T
+    torch.testing.assert_close(readout(features), expected)
+    torch.testing.assert_close(readout.normalise.running_mean, 0.02 * mean)
+
+
+def test_a_readout_that_pools_first_starts_from_xaviers_values():
+    usual, pooled = Readout(25, generator()), PoolFirstReadout(25, generator())
+    assert torch.equal(usual.maps.weight, pooled.maps.weight)
+    assert not usual.decide.weight.any()
+    assert pooled.decide.weight.all() and not pooled.decide.bias.any()
+    assert pooled.decide.weight.abs().max() <= math.sqrt(6 / 4)
+
+
 def test_the_pixel_readout_is_a_map_of_each_pixel():
     readout = pixel_readout(3, generator())
     features = torch.rand(1, 3, 8, 8, generator=generator())
@@ -180,40 +200,6 @@ def test_images_are_checked():
         check_images(torch.zeros(1, 1, 32, 32, dtype=torch.uint8))
 
 
-# -- Large convolutions ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("size", [(5, 9), (40, 33)])
-@pytest.mark.parametrize(("kernel_size", "dilation"), [(10, 1), (15, 1), (20, 1), (15, 2), (4, 2)])
-def test_a_large_convolution_is_conv2d_with_more_zeros_to_the_right_and_below(
-    kernel_size, dilation, size
-):
-    layer = LargeConv2d(3, 2, kernel_size, generator(), dilation=dilation)
-    torch.nn.init.uniform_(layer.bias, generator=generator())
-    x = torch.rand(2, 3, *size, generator=generator(), requires_grad=True)
-    zeros = (kernel_size - 1) * dilation
-    padded = F.pad(x, (zeros // 2, zeros - zeros // 2) * 2)
-    expected = F.conv2d(padded, layer.weight, layer.bias, dilation=dilation)
-    assert expected.shape[2:] == size
-    torch.testing.assert_close(layer(x), expected, rtol=1e-4, atol=1e-5)
-    inputs = (x, layer.weight, layer.bias)
-    cotangent = torch.rand(expected.shape, generator=generator())
-    for ours, theirs in zip(
-        torch.autograd.grad(layer(x), inputs, cotangent),
-        torch.autograd.grad(expected, inputs, cotangent),
-        strict=True,
-    ):
-        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
-
-
-def test_a_large_convolution_starts_with_xavier_weights_and_no_bias():
-    layer = LargeConv2d(25, 36, 10, generator())
-    bound = math.sqrt(6 / ((25 + 36) * 100))
-    assert 0.99 * bound < layer.weight.abs().max() <= bound
-    assert not layer.bias.any()
-    assert "25, 36, kernel_size=10, dilation=1" in repr(layer)
-
-
 def test_maps_are_enlarged_without_displacing_a_pixel():
     ramp = torch.arange(4.0).expand(1, 2, 4, 4)
     large = enlarged(ramp, torch.Size((7, 7)))
@@ -222,8 +208,9 @@ def test_maps_are_enlarged_without_displacing_a_pixel():
     assert torch.equal(enlarged(ramp, torch.Size((4, 4))), ramp)
 
 
-def test_a_readout_gives_its_maps_in_training_alone():
-    readout = Readout(3, torch.Generator().manual_seed(0))
+@pytest.mark.parametrize("kind", [Readout, PoolFirstReadout])
+def test_a_readout_gives_its_maps_in_training_alone(kind):
+    readout = kind(3, torch.Generator().manual_seed(0))
     features = torch.rand(2, 3, 5, 4)
     readout.gives_maps = True
     logits, maps = readout(features)

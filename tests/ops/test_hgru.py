@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from hgru_vision.circuits import HGRU
+from hgru_vision.circuits import HGRU, HGRUReleased
 from hgru_vision.circuits.lesions import HGRUNoLinear, HGRUNoTimeGain
 
 
@@ -24,7 +24,8 @@ def outcomes(run, layer, x, state, gradient):
     x = x.clone().requires_grad_()
     state = None if state is None else state.clone().requires_grad_()
     out = run(x, state)
-    wrt = [x, *([] if state is None else [state]), *layer.parameters()]
+    learnt = [each for each in layer.parameters() if each.requires_grad]
+    wrt = [x, *([] if state is None else [state]), *learnt]
     return [out, *torch.autograd.grad(out, wrt, gradient)]
 
 
@@ -63,6 +64,22 @@ def test_lesions(gpu_forms, kind):
     layer, x, _, gradient = layer_and_tensors(gpu_forms.device, kind=kind, channels=2)
     found = errors(gpu_forms, layer, x, None, gradient, steps=2, storage=torch.float32)
     assert max(found) < 5e-6
+
+
+def test_the_released_circuit_is_a_case_of_it(gpu_forms, poisoned, monkeypatch):
+    layer, x, state, gradient = layer_and_tensors(gpu_forms.device, kind=HGRUReleased)
+    monkeypatch.setattr("hgru_vision.circuits.hgru.storage_at_once", lambda *a: torch.float32)
+    layer.norm.requires_grad_(False)  # which follows the steps
+    got = outcomes(lambda x, s: layer.run_at_once(x, s, 3), layer, x, state, gradient)
+    layer.double().backend = "reference"
+    doubled = [each.double() for each in (x, state, gradient)]
+
+    def step_by_step(x, state):
+        return layer(x, state, timesteps=3, return_trajectory=True).h2[-1]
+
+    expected = outcomes(step_by_step, layer, *doubled)
+    for ours, exact in zip(got, expected, strict=True):
+        assert (ours.double() - exact).norm() < 5e-6 * exact.norm()
 
 
 @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])

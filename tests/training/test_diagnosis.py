@@ -39,6 +39,20 @@ def test_activity_that_is_everywhere_feeds_itself(images):
     assert find_cause(network, torch.ones_like(images)) != "self-excited"  # no place is empty
 
 
+def test_activity_is_looked_at_before_the_batch_norm_that_follows_the_released_circuit(images):
+    network = create_model("hgru_released", timesteps=4)
+    with torch.no_grad():  # what is 0 in empty places is no longer 0 after it
+        network.features.norm.bias.fill_(10)
+    assert find_cause(network, images) != "self-excited"
+    with torch.no_grad():
+        network.features.w.fill_(0.1)
+        network.features.kappa.fill_(1)
+        network.features.gamma.fill_(1)
+        network.features.b2.fill_(-3)
+        network.features.eta.fill_(1)
+    assert find_cause(network, images) == "self-excited"
+
+
 def test_without_a_circuit_there_is_nothing_that_feeds_itself(images):
     network = create_model("ff_small_1")
     with torch.no_grad():

@@ -28,7 +28,7 @@ from hgru_vision.benchmarks.hgru_gpu_errors import (
     wide_outcomes,
 )
 from hgru_vision.models import create_model
-from hgru_vision.models.stages import LargeConv2d
+from hgru_vision.models.large_conv import LargeConv2d
 from hgru_vision.ops import Backend, dft
 from hgru_vision.papers.linsley2018 import CANVAS, CHANNELS, KERNEL_SIZE, TIMESTEPS
 

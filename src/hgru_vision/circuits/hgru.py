@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -11,7 +13,7 @@ from hgru_vision.circuits.start import chronos, xavier_kernel, xavier_vector
 from hgru_vision.circuits.symmetric import SymmetricKernel
 from hgru_vision.ops import prepare, storage_at_once
 
-__all__ = ["HGRU"]
+__all__ = ["HGRU", "run_by_kernels"]
 
 
 class HGRU(Circuit):
@@ -121,13 +123,29 @@ class HGRU(Circuit):
         equations = ("prepare", "step", "zeta")
         if any(getattr(type(self), name) is not getattr(HGRU, name) for name in equations):
             return None
-        storage = storage_at_once(x, self.channels, self.kernel_size, self.backend)
-        if storage is None:
-            return None
-        from hgru_vision.ops.hgru import Parameters, run  # needs Triton
-
-        parameters = Parameters(
-            self.w(), self.u1, self.b1, self.u2, self.b2,
-            self.alpha, self.mu, self.kappa, self.beta, self.omega, self.eta,
+        return run_by_kernels(
+            self, x, state, steps,
+            lambda: (
+                self.w(), self.u1, self.b1, self.u2, self.b2,
+                self.alpha, self.mu, self.kappa, self.beta, self.omega, self.eta,
+            ),
         )  # fmt: skip
-        return run(x, state, parameters, steps, storage)
+
+
+def run_by_kernels(
+    circuit: Circuit,
+    x: Tensor,
+    state: Tensor | None,
+    steps: int,
+    parameters: Callable[[], tuple[Tensor, ...]],
+) -> Tensor | None:
+    """Run Eqs. 3 to 9 by the kernels of `ops/hgru.py`; None where these do not take the drive.
+
+    `parameters` gives W, U1, b1, U2, b2, alpha, mu, kappa, beta, omega and eta.
+    """
+    storage = storage_at_once(x, circuit.channels, circuit.kernel_size, circuit.backend)
+    if storage is None:
+        return None
+    from hgru_vision.ops.hgru import Parameters, run  # needs Triton
+
+    return run(x, state, Parameters(*parameters()), steps, storage)

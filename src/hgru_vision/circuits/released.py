@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hgru_vision.circuits.base import Circuit, Horizontal, Trajectory
+from hgru_vision.circuits.hgru import run_by_kernels
 from hgru_vision.circuits.start import chronos, xavier_kernel, xavier_vector
 from hgru_vision.ops import prepare
 
@@ -138,6 +139,20 @@ class HGRUReleased(Circuit):
         candidate = torch.tanh(self.kappa * (h1 + excitation) + self.omega * h1 * excitation)
         h2 = eta * (g2 * h2 + (1 - g2) * candidate)
         return Trajectory(h1, h2, g1, g2)
+
+    def run_at_once(self, x: Tensor, state: Tensor | None, steps: int) -> Tensor | None:
+        """Run all steps by the kernels of Eqs. 3 to 9, of which these equations are a case.
+
+        The mix of the paper is 1 - G2, and 1 - sigma(z) = sigma(-z); beta is kappa gamma, and omega
+        stands for omega gamma.
+        """
+        return run_by_kernels(
+            self, x, state, steps,
+            lambda: (
+                self.w, self.u1, self.b1, -self.u2, -self.b2, self.alpha, self.mu, self.kappa,
+                self.kappa * self.gamma, self.omega * self.gamma, self.eta,
+            ),
+        )  # fmt: skip
 
     def forward(
         self,

@@ -23,15 +23,9 @@ from hgru_vision.models.catalogue.contour import (
     VGG_CHANNELS,
     feedforward_channels,
 )
+from hgru_vision.models.large_conv import LargeConv2d
 from hgru_vision.models.registry import Head
-from hgru_vision.models.stages import (
-    LargeConv2d,
-    Readout,
-    check_images,
-    enlarged,
-    pixel_readout,
-    xavier,
-)
+from hgru_vision.models.stages import Readout, check_images, enlarged, pixel_readout, xavier
 from hgru_vision.ops import Backend
 from hgru_vision.papers.linsley2018 import KERNEL_SIZE, TIMESTEPS
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
+from hgru_vision.models.large_conv import LargeConv2d
 from hgru_vision.models.registry import Head
-from hgru_vision.models.stages import LargeConv2d, StandardNetwork, xavier
+from hgru_vision.models.stages import StandardNetwork, xavier
 from hgru_vision.papers.linsley2018 import CHANNELS, DILATION, FEEDFORWARD_KERNELS
 
 __all__ = [

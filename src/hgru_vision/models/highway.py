@@ -6,8 +6,9 @@ import torch
 from torch import Generator, Tensor, nn
 
 from hgru_vision.models.catalogue.highway import KERNEL_SIZE
+from hgru_vision.models.large_conv import LargeConv2d
 from hgru_vision.models.registry import Head
-from hgru_vision.models.stages import LargeConv2d, StandardNetwork
+from hgru_vision.models.stages import StandardNetwork
 from hgru_vision.papers.linsley2018 import CHANNELS
 
 __all__ = ["Highway", "highway_1", "highway_3", "highway_5"]

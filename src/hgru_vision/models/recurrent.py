@@ -20,10 +20,11 @@ from hgru_vision.circuits import (
     HGRUNonnegative,
     HGRUNoQuadratic,
     HGRUNoTimeGain,
+    HGRUReleased,
 )
 from hgru_vision.circuits.equilibrium import EquilibriumHGRU
 from hgru_vision.models.registry import Head
-from hgru_vision.models.stages import StandardNetwork
+from hgru_vision.models.stages import PoolFirstReadout, Readout, StandardNetwork
 from hgru_vision.ops import Backend
 from hgru_vision.papers.linsley2018 import SHORTER_TIMESTEPS, TIMESTEPS
 
@@ -40,6 +41,7 @@ __all__ = [
     "hgru_no_quadratic",
     "hgru_no_time_gain",
     "hgru_nonnegative",
+    "hgru_released",
 ]
 
 DRIVE_GAIN = 0.5
@@ -47,8 +49,15 @@ DRIVE_GAIN = 0.5
 learn sooner (docs/differences.md)."""
 
 
-def _network(circuit: Circuit, head: Head, drive_gain: float, generator: Generator) -> nn.Module:
-    return StandardNetwork(circuit, circuit.channels, head, generator, gain=drive_gain)
+def _network(
+    circuit: Circuit,
+    head: Head,
+    drive_gain: float,
+    generator: Generator,
+    readout: type[Readout] = Readout,
+) -> nn.Module:
+    channels = circuit.channels
+    return StandardNetwork(circuit, channels, head, generator, gain=drive_gain, readout=readout)
 
 
 def hgru(
@@ -58,19 +67,21 @@ def hgru(
     timesteps: int = TIMESTEPS,
     drive_gain: float = DRIVE_GAIN,
     least_time_gain: float = 1.0,
+    pool_first: bool = False,
     backend: Backend = "auto",
 ) -> nn.Module:
     """Make the hGRU network, Eqs. 3 to 9.
 
     The time-gain starts from U(`least_time_gain`, 1); with 0 as in the released code. The paper
-    gives no start.
+    gives no start. With `pool_first` the readout is that of the released code, `PoolFirstReadout`.
     """
     if not 0 <= least_time_gain <= 1:
         raise ValueError(f"least_time_gain is {least_time_gain}; it must be from 0 to 1")
     circuit = HGRU(timesteps=timesteps, backend=backend, generator=generator)
     if least_time_gain < 1:
         nn.init.uniform_(circuit.eta, least_time_gain, 1, generator=generator)
-    return _network(circuit, head, drive_gain, generator)
+    readout = PoolFirstReadout if pool_first else Readout
+    return _network(circuit, head, drive_gain, generator, readout)
 
 
 def hgru_6(
@@ -122,6 +133,22 @@ hgru_bn = _with(HGRUBatchNorm, "Replace the time-gain by batch norm, a set for e
 hgru_nonnegative = _with(HGRUNonnegative, "Rectify the states; two kernels, one for each stage.")
 gru = _with(ConvGRU, "Put a convolutional GRU in the place of the hGRU.")
 gru_2l = _with(ConvGRU2L, "Give the GRU two layers of convolution.")
+
+
+def hgru_released(
+    *,
+    generator: Generator,
+    head: Head,
+    timesteps: int = TIMESTEPS,
+    drive_gain: float = 1.0,
+    backend: Backend = "auto",
+) -> nn.Module:
+    """Make the hGRU network of the authors' released code: its circuit and its readout.
+
+    Their input stage has a bias besides, and their state starts from noise (docs/differences.md).
+    """
+    circuit = HGRUReleased(timesteps=timesteps, backend=backend, generator=generator)
+    return _network(circuit, head, drive_gain, generator, PoolFirstReadout)
 
 
 def hgru_crbp(

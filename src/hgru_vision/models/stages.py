@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hgru_vision.models.registry import Head
-from hgru_vision.ops import horizontal_conv, squared_responses, two_maps
+from hgru_vision.ops import squared_responses, two_maps
 from hgru_vision.papers.linsley2018 import (
     GABOR_ORIENTATIONS,
     GABOR_PHASES,
@@ -22,7 +22,7 @@ from hgru_vision.papers.linsley2018 import (
 
 __all__ = [
     "InputStage",
-    "LargeConv2d",
+    "PoolFirstReadout",
     "Readout",
     "StandardNetwork",
     "TwoMaps",
@@ -235,9 +235,42 @@ class Readout(nn.Module):
     def forward(self, features: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """Decide about each image."""
         maps = self.maps(features)
-        strongest = self.normalise(maps).amax(dim=(2, 3))  # (B, 2)
-        logits = self.decide(strongest)
+        logits = self.decide(self.strongest(maps))
         return (logits, maps) if self.gives_maps and self.training else logits
+
+    def strongest(self, maps: Tensor) -> Tensor:
+        """Give the largest normalised value of each map, (B, 2)."""
+        return self.normalise(maps).amax(dim=(2, 3))
+
+
+class PoolFirstReadout(Readout):
+    """The readout of the authors' released code: the maximum first, then batch norm.
+
+    "A batch-normalized global max pool" can be read either way. Here what is normalised is the
+    maxima of the images of a batch, which the classifier then sees around 0, in units of how much
+    they differ. It starts from Xavier's values, as the paper says: there is nothing to be afraid of
+    (`Readout` has the reason for its zeros), and from zeros such a network was seen to stay at
+    chance (docs/training.md). A batch in training needs two images or more.
+
+    Shape
+    -----
+    features : (B, K, H, W); output : (B, 2) logits
+
+    Examples
+    --------
+    >>> readout = PoolFirstReadout(25, torch.Generator().manual_seed(0))
+    >>> readout(torch.rand(4, 25, 32, 32)).mean(dim=0).abs().max() < 1e-3  # over a batch
+    tensor(True)
+    """
+
+    def __init__(self, channels: int, generator: torch.Generator) -> None:
+        super().__init__(channels, generator)
+        self.normalise = nn.BatchNorm1d(2, momentum=0.02)  # type: ignore[assignment]
+        xavier(self.decide, generator)
+
+    def strongest(self, maps: Tensor) -> Tensor:
+        """Give the largest value of each map, normalised over images, (B, 2)."""
+        return self.normalise(maps.amax(dim=(2, 3)))
 
 
 class TwoMaps(nn.Conv2d):
@@ -281,70 +314,6 @@ def pixel_readout(channels: int, generator: torch.Generator) -> nn.Conv2d:
     return maps
 
 
-class LargeConv2d(nn.Module):
-    """A convolution with large kernels, size unchanged, zeros beyond the border.
-
-    It is computed by `hgru_vision.ops`, which takes the Fourier transform where that is faster.
-    There a kernel has a centre: dilation puts zeros between the weights, and an even kernel gets a
-    first row and column of zeros. Of the S - 1 zeros around the image the larger half then lies to
-    the right and below, as in TensorFlow, which the authors used.
-
-    Parameters
-    ----------
-    inputs, outputs
-        Channels.
-    kernel_size
-        S, odd or even.
-    generator
-        For the starting values: Xavier-uniform weights, no bias.
-    dilation
-        Pixels from one weight to the next.
-
-    Shape
-    -----
-    x : (B, inputs, H, W); output : (B, outputs, H, W)
-
-    Examples
-    --------
-    >>> layer = LargeConv2d(25, 36, 10, torch.Generator().manual_seed(0))
-    >>> layer(torch.ones(1, 25, 32, 32)).shape
-    torch.Size([1, 36, 32, 32])
-    """
-
-    def __init__(
-        self,
-        inputs: int,
-        outputs: int,
-        kernel_size: int,
-        generator: torch.Generator,
-        *,
-        dilation: int = 1,
-    ) -> None:
-        super().__init__()
-        self.dilation = dilation
-        self.weight = nn.Parameter(torch.empty(outputs, inputs, kernel_size, kernel_size))
-        self.bias = nn.Parameter(torch.zeros(outputs))
-        nn.init.xavier_uniform_(self.weight, generator=generator)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Convolve."""
-        return horizontal_conv(x, self.centred()) + self.bias.view(-1, 1, 1)
-
-    def centred(self) -> Tensor:
-        """Give the kernel as one of odd size, with its zeros in place."""
-        outputs, inputs, size, _ = self.weight.shape
-        extent = (size - 1) * self.dilation + 1
-        first = 1 - extent % 2
-        kernel = self.weight.new_zeros(outputs, inputs, first + extent, first + extent)
-        kernel[..., first :: self.dilation, first :: self.dilation] = self.weight
-        return kernel
-
-    def extra_repr(self) -> str:
-        """Show what the layer was made with."""
-        outputs, inputs, size, _ = self.weight.shape
-        return f"{inputs}, {outputs}, kernel_size={size}, dilation={self.dilation}"
-
-
 class StandardNetwork(nn.Module):
     """The paper's standard architecture: input, feature extraction and readout stage.
 
@@ -360,6 +329,8 @@ class StandardNetwork(nn.Module):
         For the starting values of the readout.
     gain
         Factor on the output of the input stage.
+    readout
+        The readout stage of the head "classify".
 
     Shape
     -----
@@ -380,11 +351,12 @@ class StandardNetwork(nn.Module):
         generator: torch.Generator,
         *,
         gain: float = 1.0,
+        readout: type[Readout] = Readout,
     ) -> None:
         super().__init__()
         self.input = InputStage(gain)
         self.features = features
-        make = Readout if head == "classify" else pixel_readout
+        make = readout if head == "classify" else pixel_readout
         self.readout = make(channels, generator)
 
     def forward(self, images: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hgru_vision.circuits.base import Circuit
+from hgru_vision.circuits.released import HGRUReleased
 from hgru_vision.models.stages import Readout
 
 __all__ = ["Cause", "find_cause"]
@@ -45,10 +46,13 @@ def find_cause(network: nn.Module, images: Tensor) -> Cause | None:
     readouts = [module for module in network.modules() if isinstance(module, Readout)]
     if len(readouts) != 1:
         return None
+    # After a batch norm activity is not 0 where there is none.
+    before = [module.norm for module in network.modules() if isinstance(module, HGRUReleased)]
+    watched = (*(before or readouts), readouts[0].decide)
     seen: list[Tensor] = []
     hooks = [
         module.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
-        for module in (readouts[0], readouts[0].decide)
+        for module in watched
     ]
     training = network.training
     try:

@@ -52,5 +52,11 @@ ENTRIES = (
     _entry("gru_2l", _GRU + _WHOLE + CHANNELS, _SUPPLEMENT),
     _entry("hgru_bn", _BATCH_NORM, _SUPPLEMENT),
     _entry("hgru_nonnegative", _BATCH_NORM + _SYMMETRIC, _SUPPLEMENT),
+    _entry(
+        "hgru_released",
+        HGRU_PARAMETERS + _WHOLE - _SYMMETRIC + batch_norm(CHANNELS),
+        "The authors' code, github.com/serre-lab/hgru_share",
+        "beyond",
+    ),
     _entry("hgru_crbp", HGRU_PARAMETERS, "Linsley et al. (2020), arXiv 2005.11362", "beyond"),
 )
