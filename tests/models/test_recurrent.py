@@ -99,8 +99,9 @@ def test_the_time_gain_can_start_as_in_the_released_code():
     assert 0.9 <= near.min() < near.max() <= 1
 
 
-def test_the_readout_can_be_that_of_the_released_code():
-    usual, theirs = create_model("hgru"), create_model("hgru", pool_first=True)
+@pytest.mark.parametrize("name", ["hgru", "hgru_small"])
+def test_the_readout_can_be_that_of_the_released_code(name):
+    usual, theirs = create_model(name), create_model(name, pool_first=True)
     assert type(usual.readout) is Readout
     assert type(theirs.readout) is type(create_model("hgru_released").readout) is PoolFirstReadout
     assert torch.equal(usual.features.w(), theirs.features.w())
