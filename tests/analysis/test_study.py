@@ -158,6 +158,13 @@ def test_a_protocol_has_one_name_at_all_lengths(row):
     assert set(study.cells) == {(usual, 6), (usual, 9), (usual, 14), (other, 14)}
 
 
+def test_a_mixture_is_named_by_its_lengths(row):
+    result = row().result
+    made = [make_run("curriculum", mixed=mixed) for mixed in (False, True)]
+    study = one([LedgerRow(config=config, result=result) for config in made])
+    assert study.networks == [Network("hgru"), Network("hgru", "lengths=3+6+9+14")]
+
+
 def test_a_rate_that_differs_with_length_is_named(row):
     study = one([row(length=6, learning_rate=1e-4), row(length=9), row(length=14)])
     assert {network.variant for network in study.networks} == {

@@ -113,6 +113,6 @@ def test_runs_without_an_evaluation_have_no_alc(row):
 
 def test_networks_beyond_the_paper_stand_beside_the_hgru(full, partial):
     (axes,) = beyond(full).axes
-    assert legend(axes)[:2] == ["hGRU", "hGRU (C-RBP)"]
+    assert legend(axes)[:2] == ["hGRU", "hGRU (released)"]
     with pytest.raises(NothingToDraw, match="none of its networks was run"):
         beyond(partial)

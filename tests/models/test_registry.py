@@ -9,6 +9,7 @@ import torch
 import hgru_vision as hv
 from hgru_vision.models import registry
 from hgru_vision.models.catalogue import CATALOGUE, NATURAL, NETWORKS
+from hgru_vision.models.stages import PoolFirstReadout
 
 
 def test_names_are_in_natural_order():
@@ -44,15 +45,30 @@ def test_an_unknown_keyword_gets_the_nearest_and_all_that_there_are():
     with pytest.raises(TypeError) as caught:
         hv.create_model("hgru", timestep=8)
     assert str(caught.value) == (
-        "hgru has no keyword 'timestep' (it takes seed, head, timesteps, drive_gain, "
-        "least_time_gain, pool_first, backend); "
+        "hgru has no keyword 'timestep' (it takes seed, head, pool_first, timesteps, drive_gain, "
+        "least_time_gain, backend); "
         "did you mean 'timesteps'?"
     )
-    message = r"ff_small_1 has no keyword 'timesteps' \(it takes seed, head\)$"
+    message = r"ff_small_1 has no keyword 'timesteps' \(it takes seed, head, pool_first\)$"
     with pytest.raises(TypeError, match=message):
         hv.create_model("ff_small_1", timesteps=8)
     with pytest.raises(TypeError, match="hgru has no keyword 'generator'"):
         hv.create_model("hgru", generator=torch.Generator())
+
+
+def test_the_readout_of_the_released_code_is_for_networks_with_the_papers():
+    for name in ("unet_tenth", "ff_small_1", "highway_1", "contour_vgg"):
+        network, usual = hv.create_model(name, pool_first=True), hv.create_model(name)
+        assert type(network.readout) is PoolFirstReadout
+        assert torch.equal(network.readout.maps.weight, usual.readout.maps.weight)
+    message = "pool_first is for the paper's readout stage, which resnet18 has not"
+    with pytest.raises(ValueError, match=message):
+        hv.create_model("resnet18", pool_first=True)
+    message = "pool_first is for the paper's readout stage, which head pixels has not"
+    with pytest.raises(ValueError, match=message):
+        hv.create_model("hgru", pool_first=True, head="pixels")
+    with pytest.raises(TypeError, match="pool_first is 1; it must be true or false"):
+        hv.create_model("hgru", pool_first=1)
 
 
 @pytest.mark.parametrize(

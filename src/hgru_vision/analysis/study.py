@@ -309,6 +309,9 @@ def _flat(config: RunConfig) -> dict[str, Any]:
     flat["file"] = (flat.pop("model_sha256") or "")[:8]  # tells versions of a user's own network
     if config.start is not None:
         flat["start"] = config.start  # a name says more than its check sum
+    lengths = [source.length for source in config.stages[-1].sources]
+    if len(set(lengths)) > 1:  # and so do these than the fields of each source
+        flat["lengths"] = "+".join(map(str, lengths))
     return flat
 
 

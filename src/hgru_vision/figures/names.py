@@ -17,6 +17,7 @@ _WHOLE = {
     "hgru_no_time_gain": "hGRU, no time-gain",
     "hgru_bn": "hGRU (batchnorm)",
     "hgru_nonnegative": "hGRU (nonnegative)",
+    "hgru_released": "hGRU (released)",
     "hgru_crbp": "hGRU (C-RBP)",
     "hgru_small": "hGRU, small",
     "gru": "GRU",

@@ -29,7 +29,6 @@ from hgru_vision.models.recurrent import DRIVE_GAIN
 from hgru_vision.models.registry import Head
 from hgru_vision.models.stages import (
     InputStage,
-    PoolFirstReadout,
     Readout,
     StandardNetwork,
     check_images,
@@ -378,13 +377,11 @@ def hgru_small(
     head: Head,
     timesteps: int = SMALL_TIMESTEPS,
     drive_gain: float = DRIVE_GAIN,
-    pool_first: bool = False,
     backend: Backend = "auto",
 ) -> StandardNetwork:
-    """Make the hGRU network of 8 channels and 7x7 horizontal kernels; see `hgru`."""
+    """Make the hGRU network of 8 channels and 7x7 horizontal kernels."""
     channels = SMALL_ORIENTATIONS * GABOR_PHASES
     circuit = HGRU(channels, SMALL_KERNEL_SIZE, timesteps, backend=backend, generator=generator)
-    readout = PoolFirstReadout if pool_first else Readout
-    network = StandardNetwork(circuit, channels, head, generator, gain=drive_gain, readout=readout)
+    network = StandardNetwork(circuit, channels, head, generator, gain=drive_gain)
     network.input = SmallInput(drive_gain)
     return network

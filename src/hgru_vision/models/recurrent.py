@@ -50,14 +50,9 @@ learn sooner (docs/differences.md)."""
 
 
 def _network(
-    circuit: Circuit,
-    head: Head,
-    drive_gain: float,
-    generator: Generator,
-    readout: type[Readout] = Readout,
-) -> nn.Module:
-    channels = circuit.channels
-    return StandardNetwork(circuit, channels, head, generator, gain=drive_gain, readout=readout)
+    circuit: Circuit, head: Head, drive_gain: float, generator: Generator
+) -> StandardNetwork:
+    return StandardNetwork(circuit, circuit.channels, head, generator, gain=drive_gain)
 
 
 def hgru(
@@ -67,21 +62,19 @@ def hgru(
     timesteps: int = TIMESTEPS,
     drive_gain: float = DRIVE_GAIN,
     least_time_gain: float = 1.0,
-    pool_first: bool = False,
     backend: Backend = "auto",
 ) -> nn.Module:
     """Make the hGRU network, Eqs. 3 to 9.
 
     The time-gain starts from U(`least_time_gain`, 1); with 0 as in the released code. The paper
-    gives no start. With `pool_first` the readout is that of the released code, `PoolFirstReadout`.
+    gives no start.
     """
     if not 0 <= least_time_gain <= 1:
         raise ValueError(f"least_time_gain is {least_time_gain}; it must be from 0 to 1")
     circuit = HGRU(timesteps=timesteps, backend=backend, generator=generator)
     if least_time_gain < 1:
         nn.init.uniform_(circuit.eta, least_time_gain, 1, generator=generator)
-    readout = PoolFirstReadout if pool_first else Readout
-    return _network(circuit, head, drive_gain, generator, readout)
+    return _network(circuit, head, drive_gain, generator)
 
 
 def hgru_6(
@@ -148,7 +141,10 @@ def hgru_released(
     Their input stage has a bias besides, and their state starts from noise (docs/differences.md).
     """
     circuit = HGRUReleased(timesteps=timesteps, backend=backend, generator=generator)
-    return _network(circuit, head, drive_gain, generator, PoolFirstReadout)
+    network = _network(circuit, head, drive_gain, generator)
+    if isinstance(network.readout, Readout):
+        network.readout = PoolFirstReadout.of(network.readout, generator)
+    return network
 
 
 def hgru_crbp(

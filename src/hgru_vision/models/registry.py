@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from hgru_vision.models.catalogue import NETWORKS
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
 __all__ = ["Head", "create_model", "in_natural_order", "list_models"]
@@ -44,7 +45,12 @@ def list_models(pattern: str = "*") -> list[str]:
 
 
 def create_model(
-    name: str, *, seed: int = 0, head: Head = "classify", **keywords: Any
+    name: str,
+    *,
+    seed: int = 0,
+    head: Head = "classify",
+    pool_first: bool = False,
+    **keywords: Any,
 ) -> nn.Module:
     """Make a network of the study, with new starting values.
 
@@ -56,6 +62,9 @@ def create_model(
         Of the starting values. The global random state is neither read nor moved.
     head
         "classify" for two logits an image, "pixels" for two a pixel.
+    pool_first
+        Give a network with the paper's readout that of the authors' released code, which takes the
+        maximum of a map before batch norm: `hgru_vision.models.stages.PoolFirstReadout`.
     **keywords
         What the network's own function takes, such as ``timesteps``; any other is refused.
 
@@ -80,7 +89,7 @@ def create_model(
     known = {key: parameters[key] for key in parameters if key not in ("generator", "head")}
     for keyword, value in keywords.items():
         if keyword not in known:
-            takes = ["seed", "head", *known]
+            takes = ["seed", "head", "pool_first", *known]
             raise TypeError(
                 f"{name} has no keyword {keyword!r} (it takes {', '.join(takes)})"
                 f"{_nearest(keyword, takes)}"
@@ -91,9 +100,27 @@ def create_model(
     if not isinstance(seed, Integral) or not 0 <= seed < 2**63:
         raise ValueError(f"seed is {seed!r}; it must be a whole number from 0 to 2**63 - 1")
 
+    _check_keyword("pool_first", pool_first, "bool")
+
     import torch
 
-    return build(generator=torch.Generator().manual_seed(int(seed)), head=head, **keywords)
+    generator = torch.Generator().manual_seed(int(seed))
+    network = build(generator=generator, head=head, **keywords)
+    if pool_first:
+        _pool_first(network, name, head, generator)
+    return network
+
+
+def _pool_first(network: nn.Module, name: str, head: Head, generator: torch.Generator) -> None:
+    """Put the readout of the released code into the place of the paper's."""
+    from hgru_vision.models.stages import PoolFirstReadout, Readout
+
+    readout = getattr(network, "readout", None)
+    if not isinstance(readout, Readout):
+        has = "head pixels" if head == "pixels" else name
+        raise ValueError(f"pool_first is for the paper's readout stage, which {has} has not")
+    if not isinstance(readout, PoolFirstReadout):
+        network.readout = PoolFirstReadout.of(readout, generator)
 
 
 def _check_keyword(keyword: str, value: object, kind: str) -> None:

@@ -268,6 +268,14 @@ class PoolFirstReadout(Readout):
         self.normalise = nn.BatchNorm1d(2, momentum=0.02)  # type: ignore[assignment]
         xavier(self.decide, generator)
 
+    @classmethod
+    def of(cls, readout: Readout, generator: torch.Generator) -> PoolFirstReadout:
+        """Make one with the maps of another readout."""
+        made = cls(readout.maps.in_channels, torch.Generator())
+        made.maps = readout.maps
+        xavier(made.decide, generator)
+        return made
+
     def strongest(self, maps: Tensor) -> Tensor:
         """Give the largest value of each map, normalised over images, (B, 2)."""
         return self.normalise(maps.amax(dim=(2, 3)))
@@ -329,8 +337,6 @@ class StandardNetwork(nn.Module):
         For the starting values of the readout.
     gain
         Factor on the output of the input stage.
-    readout
-        The readout stage of the head "classify".
 
     Shape
     -----
@@ -351,12 +357,11 @@ class StandardNetwork(nn.Module):
         generator: torch.Generator,
         *,
         gain: float = 1.0,
-        readout: type[Readout] = Readout,
     ) -> None:
         super().__init__()
         self.input = InputStage(gain)
         self.features = features
-        make = readout if head == "classify" else pixel_readout
+        make = Readout if head == "classify" else pixel_readout
         self.readout = make(channels, generator)
 
     def forward(self, images: Tensor) -> Tensor:
