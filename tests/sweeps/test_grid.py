@@ -61,6 +61,8 @@ def test_the_grids_hold_what_they_say():
     first = networks[: 3 * len(full_size)]
     assert {run.model for run in first} == full_size
     assert {run.seed for run in first} == {0}
+    pooled = {run.model for run in networks if run.options == {"pool_first": True}}
+    assert pooled == {name for name, entry in CATALOGUE.items() if entry.family == "per-pixel"}
 
 
 def test_wide_contours_are_trained_as_the_others_are():
