@@ -75,6 +75,13 @@ def test_the_list_fits_into_a_terminal(monkeypatch, capsys):
     assert {line.split()[0] for line in lines[1:] if line} >= set(weights.list_weights())
 
 
+@pytest.mark.parametrize("name", weights.list_weights())
+def test_a_card_fits_into_a_terminal(monkeypatch, capsys, name):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["weights", "show", name]) == 0
+    assert "…" not in capsys.readouterr().out
+
+
 def test_weights_are_replaced_only_when_asked(run, capsys):
     publish = ["weights", "publish", str(run), "--tag", "small3"]
     assert main(publish) == 0

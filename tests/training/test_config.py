@@ -195,6 +195,10 @@ def test_the_hash_says_which_weights_a_run_starts_from_and_not_where_they_lie(tm
 def test_stages_have_names():
     sources = Source(length=6), Source(dataset="contours", length=9)
     assert Stage(sources=sources, images=1).name == "paper-6+contours-9"
+    lengths = tuple(Source(length=length) for length in (6, 9, 14))
+    assert Stage(sources=lengths, images=1).name == "paper-6+9+14"
+    folders = tuple(Source(path=path) for path in ("a", "b"))
+    assert Stage(sources=folders, images=1).name == "a+b"
     assert Stage(sources=sources[1:], images=1, mask_weight=1.0).name == "contours-9 with masks"
 
 

@@ -15,7 +15,7 @@ from hgru_vision.weights import publish as publish_run
 
 BARS = "▁▂▃▄▅▆▇█"
 CHANCE = 0.5
-WIDTH = 60  # letters of a learning curve
+WIDTH = 20  # of a learning curve in characters: the table fits into 80 columns
 
 
 def weights() -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -167,9 +167,13 @@ class Stage:
 
     @property
     def name(self) -> str:
-        """A short name for people: ``paper-6+paper-9``, ``contours-9 with masks``."""
-        names = "+".join(source.name for source in self.sources)
-        return f"{names} with masks" if self.mask_weight else names
+        """A short name for people: ``paper-6+9``, ``contours-9 with masks``."""
+        first, *others = self.sources
+        name = first.name
+        for source in others:
+            alike = source.path is None and replace(source, length=first.length) == first
+            name += f"+{source.length if alike else source.name}"
+        return f"{name} with masks" if self.mask_weight else name
 
 
 @dataclass(frozen=True, kw_only=True)
