@@ -73,10 +73,16 @@ def torchrun(config, folder: Path, *budget: str, first: str = "") -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("model", "masks"), [("hgru_small", False), ("hgru_bn", False), ("hgru_small", True)]
+    ("model", "more", "masks"),
+    [
+        ("hgru_small", {}, False),
+        ("hgru_small", {"pool_first": True}, False),
+        ("hgru_bn", {}, False),
+        ("hgru_small", {}, True),
+    ],
 )
-def test_two_processes_train_as_one(tiny, tmp_path, model, masks):
-    options = {"timesteps": 2}
+def test_two_processes_train_as_one(tiny, tmp_path, model, more, masks):
+    options = {"timesteps": 2, **more}
     config = tiny(model=model, options=options, learning_rate=1e-3, evaluation_images=33)
     if masks:
         (stage,) = config.stages

@@ -265,7 +265,6 @@ class PoolFirstReadout(Readout):
 
     def __init__(self, channels: int, generator: torch.Generator) -> None:
         super().__init__(channels, generator)
-        self.normalise = nn.BatchNorm1d(2, momentum=0.02)  # type: ignore[assignment]
         xavier(self.decide, generator)
 
     @classmethod
@@ -278,7 +277,7 @@ class PoolFirstReadout(Readout):
 
     def strongest(self, maps: Tensor) -> Tensor:
         """Give the largest value of each map, normalised over images, (B, 2)."""
-        return self.normalise(maps.amax(dim=(2, 3)))
+        return self.normalise(maps.amax(dim=(2, 3), keepdim=True)).flatten(1)
 
 
 class TwoMaps(nn.Conv2d):
