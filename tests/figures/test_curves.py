@@ -31,7 +31,7 @@ def test_what_was_not_run_is_said(partial):
 def test_the_lowest_panel_with_curves_names_the_axis(row):
     (study,) = studies([row("hgru", 9), row("hgru", 14), row("unet", 9)])
     labels = [axes.get_xlabel() for axes in curves(study).axes]
-    images = "thousands of images"
+    images = "thousand images"
     assert labels == ["", "", images, "", images, ""]  # length 14 has curves above alone
 
 

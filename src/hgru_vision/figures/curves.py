@@ -63,7 +63,7 @@ def curves(study: Study) -> Figure:
             grid[row, 0].set_ylabel(name)
             _names(grid[row, -1], study, networks)
         for axes in lowest.values():
-            axes.set_xlabel("thousands of images")
+            axes.set_xlabel("thousand images")
         footnote(figure, missing_note([title for title in EVERY if title not in shown]))
         figure.suptitle(f"{study.name}: accuracy on held-out images", fontsize=8.5)
     return figure
