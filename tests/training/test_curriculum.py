@@ -70,6 +70,13 @@ def test_the_message_tells_how_usual_it_is_and_what_to_try():
     assert "full_rate_inputs" not in stuck_message(slower, points(0.5), [], seen=64)
 
 
+def test_the_message_advises_another_readout_where_there_is_one():
+    text = stuck_message(CONFIG, points(0.5), [], seen=64, can_pool_first=True)
+    first, second = text.index("full_rate_inputs=1875"), text.index("options.pool_first=true in")
+    assert first < second < text.index("another --seed")
+    assert "pool_first" not in stuck_message(CONFIG, points(0.5), [], seen=64)
+
+
 def test_the_message_tells_the_cause_where_it_can_be_seen():
     causes = {
         None: "",

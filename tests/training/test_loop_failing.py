@@ -79,13 +79,16 @@ def test_the_batch_that_went_wrong_is_named_and_the_checkpoint_before_it_kept(
     assert load_checkpoint(tmp_path)["position"]["batches"] == 4
 
 
-def test_stuck_is_told_once_with_what_to_try(tiny, tmp_path, capsys):
-    config = tiny(learning_rate=1e-9, stuck_after=40, evaluation_images=64)
+@pytest.mark.parametrize("pool_first", [False, True])
+def test_stuck_is_told_once_with_what_to_try(tiny, tmp_path, capsys, pool_first):
+    options = {"timesteps": 2, "pool_first": pool_first}
+    config = tiny(learning_rate=1e-9, stuck_after=40, evaluation_images=64, options=options)
     result = train(config, tmp_path, device="cpu")
     text = " ".join(capsys.readouterr().err.split())
     assert text.count("At chance after 40 images: loss") == 1
     assert "The ledger has no run like it" in text
     assert "another --seed" in text
+    assert ("options.pool_first=true" in text) is not pool_first  # which it is for then
     assert (result.stuck, result.outcome) == (True, "finished")
     assert len(result.curve) == 2
 

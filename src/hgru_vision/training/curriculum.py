@@ -108,6 +108,7 @@ def stuck_message(
     *,
     seen: int,
     cause: Cause | None = None,
+    can_pool_first: bool = False,
 ) -> str:
     """Tell a user that a run is at chance, how usual that is, and what to try.
 
@@ -123,6 +124,8 @@ def stuck_message(
         Images of that stage.
     cause
         As `find_cause` found it.
+    can_pool_first
+        Whether the network can be made with another readout, `pool_first`, than it has.
     """
     last = curve[-1]
     stuck, runs = stuck_share(rows, config)
@@ -136,7 +139,7 @@ def stuck_message(
     where = "" if stages == 1 else f" of stage {last.stage + 1} of {stages}"
     ends = "\nThe run ends here (stop_when_stuck)." if config.stop_when_stuck else ""
     why = "" if cause is None else f"\n{CAUSES[cause]}"
-    tries = "\n".join(f"  - {each}" for each in _advice(config, cause))
+    tries = "\n".join(f"  - {each}" for each in _advice(config, cause, can_pool_first))
     return (
         f"At chance after {seen:,} images{where}: loss {last.loss:.3f}, best accuracy "
         f"{best:.1%} on {config.evaluation_images:,} held-out images. {known}{why}{ends}\n"
@@ -144,7 +147,7 @@ def stuck_message(
     )
 
 
-def _advice(config: RunConfig, cause: Cause | None) -> list[str]:
+def _advice(config: RunConfig, cause: Cause | None, can_pool_first: bool) -> list[str]:
     """List what to try, the most promising first."""
     patience = "from scratch, networks have left chance after hundreds of thousands of images"
     advice = ["another --seed"]
@@ -152,6 +155,9 @@ def _advice(config: RunConfig, cause: Cause | None) -> list[str]:
         advice.append(f"--set stop_when_stuck=false in another folder: {patience}")
     elif cause is None:
         advice.insert(0, f"go on: {patience}")
+    if can_pool_first:
+        other = "the released code's readout, with which some networks start that do not with this"
+        advice.insert(0, f"--set options.pool_first=true in another folder: {other}")
     if config.full_rate_inputs is None:
         slower = "horizontal kernels that learn more slowly, as in the recipe curriculum"
         advice.insert(0, f"--set full_rate_inputs={FULL_RATE_INPUTS} in another folder: {slower}")

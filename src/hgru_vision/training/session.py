@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from hgru_vision.data.readers import ImageDataset
+from hgru_vision.models.catalogue import NETWORKS
+from hgru_vision.models.stages import Readout
 from hgru_vision.training.ahead import Ahead
 from hgru_vision.training.checkpoint import build, load_checkpoint, save_checkpoint
 from hgru_vision.training.config import RunConfig
@@ -231,7 +233,16 @@ class Session:
         some = torch.tensor(held_out.batch(range(min(len(held_out), LOOKED_AT))))
         cause = find_cause(self.step.network, self.step.prepare(some.to(self.group.device)))
         if late:
-            self.display.say(stuck_message(config, curve, self.ledger, seen=seen, cause=cause))
+            readout = getattr(self.step.network, "readout", None)
+            message = stuck_message(
+                config,
+                curve,
+                self.ledger,
+                seen=seen,
+                cause=cause,
+                can_pool_first=config.model in NETWORKS and type(readout) is Readout,
+            )
+            self.display.say(message)
             position.told_stuck = True
         elif cause == "self-excited":  # a readout that has turned away may turn back so early
             self.display.say(f"At chance so far. {CAUSES[cause]}")
