@@ -39,3 +39,15 @@ def test_a_foreign_checkpoint_is_refused():
     text = r"not a checkpoint of the released hGRU: missing \['alpha'.*unknown \['conv0.weight'\]"
     with pytest.raises(ValueError, match=text):
         HGRUReleased.from_checkpoint(checkpoint)
+
+
+def test_other_equations_are_not_run_by_the_kernels_of_these(monkeypatch):
+    class Doubled(HGRUReleased):
+        def step(self, x, h2, t, horizontal=None):
+            return super().step(2 * x, h2, t, horizontal)
+
+    asked = []
+    monkeypatch.setattr("hgru_vision.circuits.hgru.storage_at_once", lambda *a: asked.append(a))
+    x = torch.rand(1, 3, 6, 6)
+    assert Doubled(3, 3, 2).run_at_once(x, None, 2) is None and not asked
+    assert HGRUReleased(3, 3, 2).run_at_once(x, None, 2) is None and asked

@@ -120,11 +120,8 @@ class HGRU(Circuit):
 
     def run_at_once(self, x: Tensor, state: Tensor | None, steps: int) -> Tensor | None:
         """Run all steps by the kernels of `ops/hgru.py`, which know the equations above alone."""
-        equations = ("prepare", "step", "zeta")
-        if any(getattr(type(self), name) is not getattr(HGRU, name) for name in equations):
-            return None
         return run_by_kernels(
-            self, x, state, steps,
+            self, HGRU, x, state, steps,
             lambda: (
                 self.w(), self.u1, self.b1, self.u2, self.b2,
                 self.alpha, self.mu, self.kappa, self.beta, self.omega, self.eta,
@@ -134,15 +131,20 @@ class HGRU(Circuit):
 
 def run_by_kernels(
     circuit: Circuit,
+    kind: type[Circuit],
     x: Tensor,
     state: Tensor | None,
     steps: int,
     parameters: Callable[[], tuple[Tensor, ...]],
 ) -> Tensor | None:
-    """Run Eqs. 3 to 9 by the kernels of `ops/hgru.py`; None where these do not take the drive.
+    """Run Eqs. 3 to 9 by the kernels of `ops/hgru.py`.
 
-    `parameters` gives W, U1, b1, U2, b2, alpha, mu, kappa, beta, omega and eta.
+    None where these do not take the drive, or where the circuit has other equations than `kind`,
+    of which it is. `parameters` gives W, U1, b1, U2, b2, alpha, mu, kappa, beta, omega and eta.
     """
+    for name in ("prepare", "step", "zeta"):
+        if getattr(type(circuit), name, None) is not getattr(kind, name, None):
+            return None
     storage = storage_at_once(x, circuit.channels, circuit.kernel_size, circuit.backend)
     if storage is None:
         return None

@@ -147,7 +147,7 @@ class HGRUReleased(Circuit):
         stands for omega gamma.
         """
         return run_by_kernels(
-            self, x, state, steps,
+            self, HGRUReleased, x, state, steps,
             lambda: (
                 self.w, self.u1, self.b1, -self.u2, -self.b2, self.alpha, self.mu, self.kappa,
                 self.kappa * self.gamma, self.omega * self.gamma, self.eta,

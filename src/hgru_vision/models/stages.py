@@ -248,9 +248,9 @@ class PoolFirstReadout(Readout):
 
     "A batch-normalized global max pool" can be read either way. Here what is normalised is the
     maxima of the images of a batch, which the classifier then sees around 0, in units of how much
-    they differ. It starts from Xavier's values, as the paper says: there is nothing to be afraid of
-    (`Readout` has the reason for its zeros), and from zeros such a network was seen to stay at
-    chance (docs/training.md). A batch in training needs two images or more.
+    they differ. It starts from Xavier's values, as the paper says: the reason for the zeros of
+    `Readout` does not hold here, and from zeros such a network was seen to stay at chance
+    (docs/training.md). A batch in training needs two images or more.
 
     Shape
     -----
