@@ -12,7 +12,7 @@ from hgru_vision.analysis.eigenconnectivity import (
     inner_disc,
 )
 from hgru_vision.circuits.contextual_demo import association_field
-from hgru_vision.models.stages import gabor_orientations
+from hgru_vision.models.filters import gabor_orientations
 
 
 def field(size, angle):

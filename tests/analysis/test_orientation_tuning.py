@@ -4,7 +4,8 @@ import torch
 import torch.nn.functional as F
 
 from hgru_vision.analysis.orientation_tuning import filter_tuning, measure_tuning
-from hgru_vision.models.stages import InputStage, gabor_bank, gabor_orientations
+from hgru_vision.models.filters import gabor_bank, gabor_orientations
+from hgru_vision.models.stages import InputStage
 
 
 def gabor(degrees, size=9, phase=0.0, wavelength=4.5):

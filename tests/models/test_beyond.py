@@ -174,7 +174,7 @@ def test_no_steps_of_the_unrolled_hgru_are_refused():
 
 def test_the_small_network_is_the_standard_one_made_small():
     from hgru_vision.models.beyond import hgru_small
-    from hgru_vision.models.stages import gabor_bank
+    from hgru_vision.models.filters import gabor_bank
 
     network = hgru_small(generator=seeded(), head="classify")
     kernels, bank = network.input.weight, gabor_bank()

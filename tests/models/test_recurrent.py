@@ -15,6 +15,7 @@ from hgru_vision.circuits import (
 from hgru_vision.circuits.equilibrium import EquilibriumHGRU
 from hgru_vision.models import create_model
 from hgru_vision.models.catalogue import CATALOGUE
+from hgru_vision.models.filters import released_bank
 from hgru_vision.models.stages import PoolFirstReadout, Readout
 from hgru_vision.papers.linsley2018 import HGRU_PARAMETERS
 
@@ -105,6 +106,12 @@ def test_the_readout_can_be_that_of_the_released_code(name):
     assert type(usual.readout) is Readout
     assert type(theirs.readout) is type(create_model("hgru_released").readout) is PoolFirstReadout
     assert torch.equal(usual.features.w(), theirs.features.w())
+
+
+def test_the_released_network_has_the_released_filters_and_a_bias():
+    network = create_model("hgru_released")
+    assert torch.equal(network.input.weight, released_bank())
+    assert torch.equal(network.input.bias, torch.zeros(25))
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.5])

@@ -9,6 +9,7 @@ import torch
 import hgru_vision as hv
 from hgru_vision.models import registry
 from hgru_vision.models.catalogue import CATALOGUE, NATURAL, NETWORKS
+from hgru_vision.models.filters import released_bank
 from hgru_vision.models.stages import PoolFirstReadout
 
 
@@ -45,11 +46,10 @@ def test_an_unknown_keyword_gets_the_nearest_and_all_that_there_are():
     with pytest.raises(TypeError) as caught:
         hv.create_model("hgru", timestep=8)
     assert str(caught.value) == (
-        "hgru has no keyword 'timestep' (it takes seed, head, pool_first, timesteps, drive_gain, "
-        "least_time_gain, backend); "
-        "did you mean 'timesteps'?"
+        "hgru has no keyword 'timestep' (it takes seed, head, pool_first, released_filters, "
+        "timesteps, drive_gain, least_time_gain, backend); did you mean 'timesteps'?"
     )
-    message = r"ff_small_1 has no keyword 'timesteps' \(it takes seed, head, pool_first\)$"
+    message = r"'timesteps' \(it takes seed, head, pool_first, released_filters\)$"
     with pytest.raises(TypeError, match=message):
         hv.create_model("ff_small_1", timesteps=8)
     with pytest.raises(TypeError, match="hgru has no keyword 'generator'"):
@@ -69,6 +69,19 @@ def test_the_readout_of_the_released_code_is_for_networks_with_the_papers():
         hv.create_model("hgru", pool_first=True, head="pixels")
     with pytest.raises(TypeError, match="pool_first is 1; it must be true or false"):
         hv.create_model("hgru", pool_first=1)
+
+
+def test_the_filters_of_the_released_code_are_for_networks_with_the_papers_input_stage():
+    for name in ("hgru", "ff_small_1", "highway_1", "cornet_block"):
+        network = hv.create_model(name, released_filters=True)
+        assert torch.equal(network.input.weight, released_bank())
+    small = hv.create_model("hgru_small", released_filters=True, head="pixels").input.weight
+    assert torch.equal(small[2:4], released_bank()[6:8])  # 45 degrees
+    message = "released_filters is for the paper's input stage, which resnet18 has not"
+    with pytest.raises(ValueError, match=message):
+        hv.create_model("resnet18", released_filters=True)
+    with pytest.raises(TypeError, match="released_filters is 1; it must be true or false"):
+        hv.create_model("hgru", released_filters=1)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,6 @@ from hgru_vision.models.stages import (
     Readout,
     StandardNetwork,
     check_images,
-    gabor_bank,
     xavier,
 )
 from hgru_vision.ops import Backend
@@ -341,12 +340,13 @@ class SmallInput(InputStage):
     torch.Size([2, 8, 32, 48])
     """
 
-    def __init__(self, gain: float = 1.0) -> None:
-        super().__init__(gain)
+    @staticmethod
+    def chosen(bank: Tensor) -> Tensor:
+        """Give every third orientation, and no difference of Gaussians."""
         step = GABOR_ORIENTATIONS // SMALL_ORIENTATIONS
-        gabors = gabor_bank()[: GABOR_ORIENTATIONS * GABOR_PHASES]
-        chosen = gabors.unflatten(0, (GABOR_ORIENTATIONS, GABOR_PHASES))[::step]
-        self.weight = nn.Parameter(chosen.flatten(0, 1).clone())
+        gabors = bank[: GABOR_ORIENTATIONS * GABOR_PHASES]
+        few = gabors.unflatten(0, (GABOR_ORIENTATIONS, GABOR_PHASES))[::step]
+        return few.flatten(0, 1).clone()
 
 
 def vit(*, generator: torch.Generator, head: Head, patch: int = VIT_PATCH) -> ViT:

@@ -23,8 +23,9 @@ from hgru_vision.circuits import (
     HGRUReleased,
 )
 from hgru_vision.circuits.equilibrium import EquilibriumHGRU
+from hgru_vision.models.filters import released_bank
 from hgru_vision.models.registry import Head
-from hgru_vision.models.stages import PoolFirstReadout, Readout, StandardNetwork
+from hgru_vision.models.stages import InputStage, PoolFirstReadout, Readout, StandardNetwork
 from hgru_vision.ops import Backend
 from hgru_vision.papers.linsley2018 import SHORTER_TIMESTEPS, TIMESTEPS
 
@@ -136,12 +137,14 @@ def hgru_released(
     drive_gain: float = 1.0,
     backend: Backend = "auto",
 ) -> nn.Module:
-    """Make the hGRU network of the authors' released code: its circuit and its readout.
+    """Make the hGRU network of the authors' released code: its filters, circuit and readout.
 
-    Their input stage has a bias besides, and their state starts from noise (docs/differences.md).
+    Their state starts from noise besides (docs/differences.md).
     """
     circuit = HGRUReleased(timesteps=timesteps, backend=backend, generator=generator)
     network = _network(circuit, head, drive_gain, generator)
+    network.input = InputStage(drive_gain, bias=True)
+    network.input.start_from(released_bank())
     if isinstance(network.readout, Readout):
         network.readout = PoolFirstReadout.of(network.readout, generator)
     return network

@@ -50,6 +50,7 @@ def create_model(
     seed: int = 0,
     head: Head = "classify",
     pool_first: bool = False,
+    released_filters: bool = False,
     **keywords: Any,
 ) -> nn.Module:
     """Make a network of the study, with new starting values.
@@ -65,6 +66,9 @@ def create_model(
     pool_first
         Give a network with the paper's readout that of the authors' released code, which takes the
         maximum of a map before batch norm: `hgru_vision.models.stages.PoolFirstReadout`.
+    released_filters
+        Start a network with the paper's input stage from the filters of the authors' released code:
+        `hgru_vision.models.filters.released_bank`.
     **keywords
         What the network's own function takes, such as ``timesteps``; any other is refused.
 
@@ -89,7 +93,7 @@ def create_model(
     known = {key: parameters[key] for key in parameters if key not in ("generator", "head")}
     for keyword, value in keywords.items():
         if keyword not in known:
-            takes = ["seed", "head", "pool_first", *known]
+            takes = ["seed", "head", "pool_first", "released_filters", *known]
             raise TypeError(
                 f"{name} has no keyword {keyword!r} (it takes {', '.join(takes)})"
                 f"{_nearest(keyword, takes)}"
@@ -99,8 +103,8 @@ def create_model(
         raise ValueError(f"head is {head!r}; choose one of {', '.join(get_args(Head))}")
     if not isinstance(seed, Integral) or not 0 <= seed < 2**63:
         raise ValueError(f"seed is {seed!r}; it must be a whole number from 0 to 2**63 - 1")
-
     _check_keyword("pool_first", pool_first, "bool")
+    _check_keyword("released_filters", released_filters, "bool")
 
     import torch
 
@@ -108,6 +112,8 @@ def create_model(
     network = build(generator=generator, head=head, **keywords)
     if pool_first:
         _pool_first(network, name, head, generator)
+    if released_filters:
+        _released_filters(network, name)
     return network
 
 
@@ -121,6 +127,17 @@ def _pool_first(network: nn.Module, name: str, head: Head, generator: torch.Gene
         raise ValueError(f"pool_first is for the paper's readout stage, which {has} has not")
     if not isinstance(readout, PoolFirstReadout):
         network.readout = PoolFirstReadout.of(readout, generator)
+
+
+def _released_filters(network: nn.Module, name: str) -> None:
+    """Put the filters of the released code into the place of ours."""
+    from hgru_vision.models.filters import released_bank
+    from hgru_vision.models.stages import InputStage
+
+    stage = getattr(network, "input", None)
+    if not isinstance(stage, InputStage):
+        raise ValueError(f"released_filters is for the paper's input stage, which {name} has not")
+    stage.start_from(released_bank())
 
 
 def _check_keyword(keyword: str, value: object, kind: str) -> None:

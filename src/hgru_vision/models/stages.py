@@ -12,13 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from hgru_vision.models.filters import gabor_bank
 from hgru_vision.models.registry import Head
 from hgru_vision.ops import squared_responses, two_maps
-from hgru_vision.papers.linsley2018 import (
-    GABOR_ORIENTATIONS,
-    GABOR_PHASES,
-    INPUT_KERNEL_SIZE,
-)
 
 __all__ = [
     "InputStage",
@@ -28,17 +24,9 @@ __all__ = [
     "TwoMaps",
     "check_images",
     "enlarged",
-    "gabor_bank",
-    "gabor_orientations",
     "pixel_readout",
     "xavier",
 ]
-
-# The paper gives neither; these fit 7 x 7 pixels: the envelope falls to a seventh at the border.
-_WAVELENGTH = 4.0  # pixels
-_ENVELOPE = 1.5  # standard deviation of the Gaussian, pixels
-
-_CENTRE, _SURROUND = 0.75, 1.5  # standard deviations of the difference of Gaussians
 
 
 def check_images(images: Tensor, *, least: int = 1, channels: int = 1) -> None:
@@ -91,72 +79,16 @@ def xavier(layer: nn.Conv2d | nn.ConvTranspose2d | nn.Linear, generator: torch.G
         nn.init.zeros_(layer.bias)
 
 
-def gabor_orientations() -> Tensor:
-    """Give the orientation of each Gabor of the bank, in radians from 0 to pi.
-
-    The direction along its bars, counted as the angle of a paddle is: from the x axis (to the
-    right) towards the y axis (down).
-
-    Shape
-    -----
-    output : (24,)
-
-    Examples
-    --------
-    >>> torch.rad2deg(gabor_orientations())[:6].round()
-    tensor([ 0.,  0., 15., 15., 30., 30.])
-    """
-    steps = torch.arange(GABOR_ORIENTATIONS).repeat_interleave(GABOR_PHASES)
-    return steps * (math.pi / GABOR_ORIENTATIONS)
-
-
-def gabor_bank() -> Tensor:
-    """Make the kernels with which the input stage starts (Supp., "Input stage").
-
-    Gabors at 12 orientations, each in cosine and sine phase (channels 2i and 2i + 1; see
-    `gabor_orientations`), and a radially symmetric difference of Gaussians, bright in its centre
-    (the last channel). Each kernel has zero mean, so that it is blind to uniform light, and unit
-    norm.
-
-    Shape
-    -----
-    output : (25, 1, 7, 7)
-
-    Examples
-    --------
-    >>> gabor_bank().shape
-    torch.Size([25, 1, 7, 7])
-    """
-    radius = INPUT_KERNEL_SIZE // 2
-    offsets = torch.arange(-radius, radius + 1, dtype=torch.float64)
-    y, x = torch.meshgrid(offsets, offsets, indexing="ij")
-    angle = gabor_orientations().double().view(-1, 1, 1)
-    phase = torch.arange(GABOR_PHASES).repeat(GABOR_ORIENTATIONS).view(-1, 1, 1) * (math.pi / 2)
-    across = y * torch.cos(angle) - x * torch.sin(angle)  # distance from the central bar
-    waves = torch.cos(2 * math.pi / _WAVELENGTH * across - phase)  # (24, 7, 7)
-    window = _gaussian(x, y, _ENVELOPE)
-    # The mean is taken out within the envelope: a constant would show at the border.
-    gabors = window * (waves - (window * waves).sum(dim=(1, 2), keepdim=True))
-    blob = _gaussian(x, y, _CENTRE) - _gaussian(x, y, _SURROUND)
-    kernels = torch.cat([gabors, blob.unsqueeze(0)]).unsqueeze(1)
-    return (kernels / kernels.square().sum(dim=(2, 3), keepdim=True).sqrt()).float()
-
-
-def _gaussian(x: Tensor, y: Tensor, deviation: float) -> Tensor:
-    """Give a Gaussian with sum 1."""
-    bell = torch.exp(-(x.square() + y.square()) / (2 * deviation**2))
-    return bell / bell.sum()
-
-
 class InputStage(nn.Module):
     """Gabors and a difference of Gaussians, trained on, then squared (Supp., "Input stage").
-
-    There is no bias: the square of a shifted response would not be even in contrast any more.
 
     Parameters
     ----------
     gain
         Positive factor on the output. It is not trained.
+    bias
+        Add one number a filter before the square, 0 at the start, as the authors' released code
+        does. The output is not even in contrast then.
 
     Shape
     -----
@@ -168,17 +100,30 @@ class InputStage(nn.Module):
     torch.Size([2, 25, 32, 48])
     """
 
-    def __init__(self, gain: float = 1.0) -> None:
+    def __init__(self, gain: float = 1.0, *, bias: bool = False) -> None:
         super().__init__()
         if not 0 < gain < math.inf:
             raise ValueError(f"the gain of the drive is {gain}; it must be a positive number")
         self.gain = gain
-        self.weight = nn.Parameter(gabor_bank())
+        self.weight = nn.Parameter(self.chosen(gabor_bank()))
+        self.bias = nn.Parameter(torch.zeros(len(self.weight))) if bias else None
+
+    @staticmethod
+    def chosen(bank: Tensor) -> Tensor:
+        """Give the filters of a bank that this stage has."""
+        return bank
+
+    def start_from(self, bank: Tensor) -> None:
+        """Start with the filters of another bank; see `hgru_vision.models.filters`."""
+        self.weight = nn.Parameter(self.chosen(bank))
 
     def forward(self, images: Tensor) -> Tensor:
         """Filter and square."""
         # The gain within the square saves a pass over the largest tensor of a small network.
-        return squared_responses(images, math.sqrt(self.gain) * self.weight)
+        root = math.sqrt(self.gain)
+        if self.bias is None:
+            return squared_responses(images, root * self.weight)
+        return F.conv2d(images, root * self.weight, root * self.bias, padding="same").square()
 
     def extra_repr(self) -> str:
         """Show what the stage was made with."""

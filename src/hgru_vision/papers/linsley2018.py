@@ -63,6 +63,12 @@ RUNS = 5  # "the model that achieved the highest accuracy across 5 separate runs
 INPUT_KERNEL_SIZE = 7
 GABOR_ORIENTATIONS = 12
 GABOR_PHASES = 2
+# Of the authors' released filters, pixels and radians; read off pictures of their file, see
+# `models/filters.py`. The first three are those of Serre et al. (2007) for 7 x 7 pixels.
+RELEASED_GABOR_WAVELENGTH = 3.5
+RELEASED_GABOR_ENVELOPE = 2.8
+RELEASED_GABOR_ASPECT = 0.3
+RELEASED_GABOR_PHASE = 90.0  # radians, of the second phase; the first is 0
 
 # -- Networks: Main, "Feedforward models" to "Per-pixel prediction models"; Supp., "Additional
 # models" ------------------------------------------------------------------------------------------

@@ -54,7 +54,8 @@ ENTRIES = (
     _entry("hgru_nonnegative", _BATCH_NORM + _SYMMETRIC, _SUPPLEMENT),
     _entry(
         "hgru_released",
-        HGRU_PARAMETERS + _WHOLE - _SYMMETRIC + batch_norm(CHANNELS),
+        # A W stored whole, one more batch norm, a bias of the input stage.
+        HGRU_PARAMETERS + _WHOLE - _SYMMETRIC + batch_norm(CHANNELS) + CHANNELS,
         "The authors' code, github.com/serre-lab/hgru_share",
         "beyond",
     ),
