@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import save_file
 
 from hgru_vision.cli import main
@@ -140,6 +141,83 @@ def test_a_run_on_files_is_judged_on_what_was_held_out(tmp_path, capsys, run_fol
         assert "was trained on the files in" in capsys.readouterr().err
     assert main(["eval", str(tmp_path / "run"), "--reestimate", "1"]) == 2
     assert "--reestimate needs images that are drawn; give --preset" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("format", ["npy", "png"])
+def test_a_network_is_judged_on_files_of_hgru_generate(tmp_path, capsys, run_folder, format):
+    network, _ = run_folder(tmp_path / "run")
+    data = small_data(count=60)
+    write(data, tmp_path / "files", format=format)
+    arguments = ["eval", str(tmp_path / "run"), "--images", str(tmp_path / "files")]
+    assert main([*arguments, "--json", str(tmp_path / "e.json"), "--count", "40"]) == 0
+    report = json.loads((tmp_path / "e.json").read_text())
+    assert report["accuracy"] == evaluate(network, data, indices=range(40)).accuracy
+    assert (report["n"], report["task"]) == (40, data.describe())
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"{report['accuracy']:.1%} right on 40 images in " in out
+    assert "What a probe gets that follows no path is not known of files." in out
+    assert "pixels" not in out
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """Write images of the small data twice as large, as the authors' program does; the folder."""
+    root = tmp_path / "curv_baseline"
+    data = small_data(count=20)
+    for folder in ("imgs/0", "metadata"):
+        (root / folder).mkdir(parents=True)
+    rows = []
+    labels = data.labels(range(20))
+    for item, image in enumerate(data.batch(range(20))):
+        Image.fromarray(image.repeat(2, 0).repeat(2, 1)).save(root / f"imgs/0/sample_{item}.png")
+        rows.append(f"imgs/0 sample_{item}.png {item} {labels[item]} 1.8 3 2 5 2 3 1")
+    (root / "metadata" / "0.npy").write_text("\n".join(rows))
+    return root
+
+
+def test_a_network_is_judged_on_files_of_the_authors(tmp_path, capsys, run_folder, archive):
+    network, _ = run_folder(tmp_path / "run")
+    arguments = ["eval", str(tmp_path / "run"), "--images", str(archive)]
+    arguments += ["--json", str(tmp_path / "e.json")]
+    assert main([*arguments, "--reduce", "2", "--exclude", "imgs/0/sample_7.png"]) == 0
+    report = json.loads((tmp_path / "e.json").read_text())
+    others = [item for item in range(20) if item != 7]
+    assert report["accuracy"] == evaluate(network, small_data(count=20), indices=others).accuracy
+    assert report["task"]["config"]["reduce"] == 2
+    assert "pixels" not in capsys.readouterr().out
+
+
+def test_images_of_another_size_than_in_training_are_told(tmp_path, capsys, run_folder, archive):
+    run_folder(tmp_path / "run")
+    assert main(["eval", str(tmp_path / "run"), "--images", str(archive)]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    note = "Images have 64 x 64 pixels, those of its training 32 x 32"
+    assert f"{note}: --reduce 2 makes them alike." in out
+    assert main(["eval", str(tmp_path / "run"), "--images", str(archive), "--reduce", "4"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Images have 16 x 16 pixels, those of its training 32 x 32." in out
+
+
+def test_files_and_what_is_for_drawn_images_do_not_go_together(
+    tmp_path, capsys, run_folder, archive
+):
+    run_folder(tmp_path / "run")
+    write(small_data(count=20), tmp_path / "files", format="npy")
+    network = ["eval", str(tmp_path / "run")]
+    files, folder = ["--images", str(tmp_path / "files")], ["--images", str(archive)]
+    for arguments, text in (
+        ([*files, "--seed", "1"], "--seed is for images that are drawn, --images for files"),
+        ([*files, "--set", "contrast=0.5"], "--set is for images that are drawn, --images for"),
+        ([*folder, "--reestimate", "1"], "--reestimate needs images that are drawn"),
+        (["--reduce", "2"], "--reduce and --exclude are for files; give --images FOLDER"),
+        ([*files, "--reduce", "2"], "are for images of other programs; hgru generate wrote"),
+        ([*folder, "--count", "21"], f"--count is 21; {archive} holds 20 images"),
+        ([*folder, "--count", "0"], f"--count is 0; {archive} holds 20 images"),
+        (["--images", "no/where"], "--images no/where: there is no such folder"),
+        (["--images", str(tmp_path / "run")], "run has no folder 'metadata'"),
+    ):
+        assert main([*network, *arguments]) == 2
+        assert text in capsys.readouterr().err
 
 
 def test_a_run_on_contours_is_judged_on_these(tmp_path, capsys, run_folder):

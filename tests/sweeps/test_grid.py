@@ -51,6 +51,9 @@ def test_the_grids_hold_what_they_say():
     assert {run.hash for run in load_grid("paper14")} < {run.hash for run in paper}
     assert facts(paper)[:7] == [*((model, 6, 0) for model in MAIN), ("hgru", 9, 0)]
     assert len(paper) == len(MAIN) * 3 * 3
+    released = load_grid("released14")
+    assert facts(released) == [("hgru_released", 14, seed) for seed in range(3)]
+    assert {run.task.preset for run in released} == {"authors"}
     lesions = {"hgru_no_linear", "hgru_no_quadratic", "hgru_no_time_gain"}
     others = {"hgru", "hgru_6", "hgru_4", "gru", "gru_2l", "hgru_bn", "hgru_nonnegative"}
     recurrent = load_grid("recurrent")

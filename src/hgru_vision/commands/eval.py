@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import tyro
 from rich.console import Console
@@ -21,8 +22,9 @@ from hgru_vision.commands.accuracy import as_number
 from hgru_vision.commands.networks import Opened, open_network
 from hgru_vision.commands.options import configure, parse_changes
 from hgru_vision.data.datasets import Pathfinder
+from hgru_vision.data.manifest import MANIFEST_NAME
 from hgru_vision.data.progress import progress_bar
-from hgru_vision.data.readers import ImageDataset
+from hgru_vision.data.readers import ArchiveFolder, ImageDataset, open_dataset
 from hgru_vision.figures.evaluation import evaluation_figure
 from hgru_vision.figures.style import check_picture, save_figure
 from hgru_vision.papers.linsley2018 import BATCH_SIZE
@@ -45,6 +47,9 @@ def evaluate(
     length: int | None = None,
     count: int | None = None,
     seed: int | None = None,
+    images: Path | None = None,
+    reduce: int = 1,
+    exclude: tuple[str, ...] = (),
     steps: str | None = None,
     reestimate: int = 0,
     bins: int = 8,
@@ -55,13 +60,15 @@ def evaluate(
     json: Path | None = None,
     set: tuple[str, ...] = (),
 ) -> None:
-    """Measure a trained network on test images of any Pathfinder.
+    """Measure a trained network on test images of any Pathfinder, or on image files.
 
     Accuracy with its interval, beside how well the label is read without following a path; by
     whether such a probe is right or wrong; by marker distance and path curvature; and, with
     --steps, by the number of steps that its circuit runs.
 
     Example: hgru eval runs/hgru14 --preset matched --steps 1:16 --figure eval.png
+
+    Example: hgru eval hgru.authors14 --images curv_contour_length_14 --reduce 2
 
     Parameters
     ----------
@@ -74,9 +81,18 @@ def evaluate(
     length
         Paddles in a target path; the run's, if not given.
     count
-        Number of images, from the test split; 10,000 if not given.
+        Number of images, from the test split; 10,000 if not given. Of files the first; all if not
+        given.
     seed
         Of the images; the run's, if not given.
+    images
+        Folder with images to take instead: one that hgru generate wrote, or one laid out as the
+        authors' released program and the Long Range Arena do, with imgs/ and metadata/.
+    reduce
+        Take the mean of so many by so many pixels of the files of such a program: 2 shows the
+        authors' images of 300 pixels at the 150 of the paper.
+    exclude
+        Files of such a program to leave out, such as imgs/0/sample_172.png.
     steps
         Also run the circuit for other numbers of steps: 1:16, or 4,8,12.
     reestimate
@@ -113,14 +129,30 @@ def evaluate(
     own_steps = _own_steps(opened.network) if numbers else None  # refused before work is done
     place = pick_device(device)
     model = opened.network.to(place)
-    data, images = _data(opened.config, preset, length, set, count, seed)
+    if images is None:
+        if reduce != 1 or exclude:
+            raise ValueError("--reduce and --exclude are for files; give --images FOLDER")
+        data, what = _data(opened.config, preset, length, set, count, seed)
+        chosen = np.arange(len(data))
+    else:
+        drawn = {"preset": preset, "length": length, "seed": seed, "set": set or None}
+        if given := [name for name, value in drawn.items() if value is not None]:
+            raise ValueError(f"--{given[0]} is for images that are drawn, --images for files")
+        data, what = _files(images, reduce, exclude), f"images in {images}"
+        chosen = _first(count, len(data), images)
     if reestimate:
         reestimate_statistics(model, _training_batches(data, reestimate, place))
 
     def run(words: str, timesteps: int | None = None) -> Evaluation:
-        with progress_bar(len(data), description=words) as progress:
+        with progress_bar(len(chosen), description=words) as progress:
             return judge(
-                model, data, device=place, batch=batch, timesteps=timesteps, progress=progress
+                model,
+                data,
+                device=place,
+                batch=batch,
+                timesteps=timesteps,
+                indices=chosen,
+                progress=progress,
             )
 
     found = run("Running the network")
@@ -128,7 +160,11 @@ def evaluate(
     if opened.result is not None:
         report["run"] = {"accuracy": opened.result.accuracy, "alc": opened.result.alc}
     console = Console(highlight=False)
-    console.print(_headline(found, f"{len(data):,} {images}", opened))
+    console.print(_headline(found, f"{len(chosen):,} {what}", opened))
+    if images is not None:
+        console.print("What a probe gets that follows no path is not known of files.")
+        if note := _size_note(opened.config, data, reduce):
+            console.print(note)
     shares = None
     if found.overlap is None and isinstance(data, Pathfinder) and len(data) < LEAST_AUDITED:
         console.print(f"Too few images for a probe: it needs {LEAST_AUDITED}.")
@@ -220,6 +256,39 @@ def _data(
         config=chosen,
     )
     return data, f"test images of {preset}-{chosen.length}"
+
+
+def _files(folder: Path, reduce: int, exclude: tuple[str, ...]) -> ImageDataset:
+    """Open a folder of images, whoever wrote it."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"--images {folder}: there is no such folder")
+    if not (folder / MANIFEST_NAME).exists():
+        return ArchiveFolder(folder, reduce=reduce, exclude=exclude)
+    if reduce != 1 or exclude:
+        raise ValueError(
+            f"--reduce and --exclude are for images of other programs; hgru generate wrote {folder}"
+        )
+    return open_dataset(folder)
+
+
+def _first(count: int | None, there: int, folder: Path) -> npt.NDArray[np.int64]:
+    if count is not None and not 1 <= count <= there:
+        raise ValueError(f"--count is {count}; {folder} holds {there:,} images")
+    return np.arange(there if count is None else count)
+
+
+def _size_note(config: RunConfig | None, data: ImageDataset, reduce: int) -> str | None:
+    """Say so if images are larger or smaller than those of the training."""
+    if config is None or config.task.path is not None or config.task.dataset != "pathfinder":
+        return None
+    trained, description = pathfinder_config(config.task).size, data.describe()
+    height, width = description["height"], description["width"]
+    if height == width == trained:
+        return None
+    note = f"Images have {height} x {width} pixels, those of its training {trained} x {trained}"
+    if height == width and height > trained and height % trained == 0:
+        return f"{note}: --reduce {reduce * height // trained} makes them alike."
+    return f"{note}."
 
 
 def _named(task: Source) -> str:

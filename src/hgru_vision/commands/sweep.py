@@ -44,9 +44,9 @@ def sweep(
     Parameters
     ----------
     grid
-        tiny (to try it), recurrent, networks, paper, paper14, curriculum, contours, contours_wide
-        (docs/sweeps.md tells what they hold), or FILE.py:FUNCTION, a function without arguments
-        that returns RunConfigs.
+        tiny (to try it), recurrent, networks, paper, paper14, released14, curriculum, contours,
+        contours_wide (docs/sweeps.md tells what they hold), or FILE.py:FUNCTION, a function without
+        arguments that returns RunConfigs.
     on
         This machine, or a Ray cluster.
     budget

@@ -23,6 +23,7 @@ __all__ = [
     "paper",
     "paper14",
     "recurrent",
+    "released14",
     "tiny",
 ]
 
@@ -78,6 +79,17 @@ def paper() -> Iterator[RunConfig]:
 def paper14() -> Iterator[RunConfig]:
     """Train the hGRU exactly as the paper does, on its longest paths."""
     return product("paper", lengths=PATH_LENGTHS[-1:], seeds=FEW_SEEDS)
+
+
+def released14() -> Iterator[RunConfig]:
+    """Train the authors' released network on images of their released program, as `paper14` is."""
+    return product(
+        "paper",
+        models=["hgru_released"],
+        lengths=PATH_LENGTHS[-1:],
+        seeds=FEW_SEEDS,
+        preset="authors",
+    )
 
 
 def curriculum() -> Iterator[RunConfig]:
@@ -142,5 +154,15 @@ def _tiny(*, model: str, seed: int) -> RunConfig:
 
 GRIDS: dict[str, Grid] = {
     grid.__name__: grid
-    for grid in (tiny, recurrent, networks, paper, paper14, curriculum, contours, contours_wide)
+    for grid in (
+        tiny,
+        recurrent,
+        networks,
+        paper,
+        paper14,
+        released14,
+        curriculum,
+        contours,
+        contours_wide,
+    )
 }
