@@ -66,6 +66,11 @@ def test_a_run_is_judged_on_its_own_task(tmp_path, capsys, run_folder):
     assert report["shortcut"]["accuracy"] > 0.5
     out = capsys.readouterr().out
     assert f"{report['accuracy']:.1%} right on 60 test images of paper-3" in out
+    right = evaluate(network, data).right
+    connected, others = right[data.labels(range(60)) == 1], right[data.labels(range(60)) == 0]
+    assert report["labels"]["1"]["accuracy"] == connected.mean()
+    assert report["labels"]["0"]["accuracy"] == others.mean() != connected.mean()
+    assert f"Right by label: label 1 {connected.mean():.1%}, label 0 {others.mean():.1%}." in out
     assert "Without following a path a probe gets" in out
     assert "Accuracy by steps" in out and "trained with 2" in out
     assert (tmp_path / "e.png").stat().st_size > 10_000
@@ -124,6 +129,7 @@ def test_a_segmentation_has_pixels_and_overlap(tmp_path, capsys, run_folder):
     run_folder(tmp_path / "run", target="segmentation")
     assert main(["eval", str(tmp_path / "run"), "--count", "8", "--steps", "1"]) == 0
     out = capsys.readouterr().out
+    assert "by label" not in out
     assert "of the pixels right on 8 test images" in out and "Intersection over union" in out
     assert "probe" not in out
 

@@ -62,9 +62,9 @@ def evaluate(
 ) -> None:
     """Measure a trained network on test images of any Pathfinder, or on image files.
 
-    Accuracy with its interval, beside how well the label is read without following a path; by
-    whether such a probe is right or wrong; by marker distance and path curvature; and, with
-    --steps, by the number of steps that its circuit runs.
+    Accuracy with its interval and for each label, beside how well the label is read without
+    following a path; by whether such a probe is right or wrong; by marker distance and path
+    curvature; and, with --steps, by the number of steps that its circuit runs.
 
     Example: hgru eval runs/hgru14 --preset matched --steps 1:16 --figure eval.png
 
@@ -161,6 +161,11 @@ def evaluate(
         report["run"] = {"accuracy": opened.result.accuracy, "alc": opened.result.alc}
     console = Console(highlight=False)
     console.print(_headline(found, f"{len(chosen):,} {what}", opened))
+    if data.describe()["target"] == "label":
+        report["labels"] = _by_label(found, data.labels(chosen))
+        parts = report["labels"].items()
+        each = ", ".join(f"label {label} {part['accuracy']:.1%}" for label, part in parts)
+        console.print(f"Right by label: {each}.")
     if images is not None:
         console.print("What a probe gets that follows no path is not known of files.")
         if note := _size_note(opened.config, data, reduce):
@@ -314,6 +319,16 @@ def _summary(found: Evaluation) -> dict[str, Any]:
     if found.mean_overlap is not None:
         summary["overlap"] = found.mean_overlap
     return summary
+
+
+def _by_label(found: Evaluation, labels: npt.NDArray[Any]) -> dict[int, dict[str, Any]]:
+    """Summarise the images of each label apart."""
+    parts = {}
+    for label in np.unique(labels)[::-1].tolist():
+        right = found.right[labels == label]
+        part = Evaluation(correct=int(right.sum()), count=len(right), right=right)
+        parts[label] = _summary(part)
+    return parts
 
 
 def _headline(found: Evaluation, images: str, opened: Opened) -> str:
