@@ -3,7 +3,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from hgru_vision.analysis.conditions import conditions
+from hgru_vision.analysis.conditions import (
+    CANVASES,
+    DENSITIES,
+    Condition,
+    conditions,
+    times_trained,
+)
 from hgru_vision.models import create_model
 from hgru_vision.recipes import make_run
 from hgru_vision.training.config import Source
@@ -71,3 +77,22 @@ def test_other_tasks_are_refused():
     for other in others:
         with pytest.raises(ValueError, match="generalisation is measured for networks that label"):
             on("length", other)
+
+
+def test_multiples_of_the_training_are_known_by_their_numbers():
+    for preset in ("paper", "authors"):
+        config = make_run("curriculum", preset=preset)
+        times = [times_trained(each, config.task) for each in on("density", config)]
+        assert times == list(DENSITIES)  # 28 of 56 paddles are a third: the paths alone have them
+        times = [times_trained(each, config.task) for each in on("canvas", config)]
+        assert times == list(CANVASES)
+    task = config.task
+    assert times_trained(Condition(axis="density", value=70, source=task), task) == 70 / 56
+
+
+def test_where_paths_are_all_the_trained_number_comes_first():
+    task = Source(length=14, changes={"distractor_paddles": 0})
+    run = make_run("curriculum")
+    config = replace(run, stages=(replace(run.stages[-1], sources=(task,)),))
+    found = on("density", config)
+    assert found[0].value == 28 and times_trained(found[0], task) == 1

@@ -1,35 +1,82 @@
+from dataclasses import replace
+
 import pytest
 
 from hgru_vision.figures.generalisation import generalisation
 from hgru_vision.figures.style import NothingToDraw
 
 
-def test_each_change_has_a_panel_and_each_network_a_line(measured):
-    rows = [measured("length", n, 95 - n, network=name) for n in (6, 14, 25) for name in "ab"]
-    rows += [measured("steps", n) for n in (4, 8)] + [measured("preset", "authors", 60)]
-    rows += [measured("probe", "paper", 3, 4), measured("probe", "matched", 0, 0)]
-    figure = generalisation(rows)
-    panels = {axes.get_title(loc="left"): axes for axes in figure.axes if axes.get_visible()}
-    measured_alone = {"Path length", "Generator", "Processing time", "Where the probe errs"}
-    assert set(panels) == measured_alone
-    lengths, presets = panels["Path length"], panels["Generator"]
-    lines = [line.get_xydata().round().tolist() for line in lengths.lines]
-    assert lines.count([[6.0, 1.0], [14.0, 1.0], [25.0, 1.0]]) == 2  # the networks, side by side
-    assert [0.89, 0.81, 0.7] in [list(line.get_ydata()) for line in lengths.lines]
-    assert [text.get_text() for text in presets.get_xticklabels()] == ["authors"]
-    assert [t.get_text() for t in panels["Where the probe errs"].get_xticklabels()] == ["paper"]
-    large = [line for line in lengths.lines if line.get_markersize() == 7 and len(line.get_xdata())]
-    assert {round(float(line.get_xdata()[0])) for line in large} == {14}
-    assert {text.get_text() for text in figure.legends[0].get_texts()} == {"a", "b", "hgru.x"}
-    note = figure._supxlabel.get_text()
-    assert note.startswith("A mark: 100 test images; the bar is the 95 % interval")
-    assert "Where the probe errs: images of that generator" in note.replace("\n", " ")
-    note = note.replace("\N{NO-BREAK SPACE}", " ").replace("\n", " ")
-    assert (
-        "not run: Path length (hgru.x); Generator (a, b); Canvas, density kept; Density; " in note
-    )
-    assert "Where the probe errs (a, b); " in note
-    assert "Where the probe errs (hgru.x on matched: no such image)" in note
+def tables(figure):
+    """Give the panel of each title."""
+    return {axes.get_title(loc="left"): axes for axes in figure.get_axes()}
+
+
+def numbers(axes, networks):
+    """Read a panel as a reader does: {network: {column: text}}."""
+    columns = [text.get_text() for text in axes.get_xticklabels()]
+    found = {}
+    for text in axes.texts:
+        x, y = text.get_position()
+        found.setdefault(networks[y], {})[columns[x]] = text.get_text()
+    return found
+
+
+def framed(axes):
+    return {
+        tuple(patch.get_xy())
+        for patch in axes.patches
+        if patch.get_facecolor()[3] == 0  # no colour of its own
+    }
+
+
+def test_each_change_has_a_table_with_a_row_for_each_network(measured):
+    rows = [measured("length", n, 95 - n, network=name) for n in (25, 14, 6) for name in "ba"]
+    rows += [measured("preset", "authors", 60), measured("steps", 8), measured("steps", 4, 38)]
+    panels = tables(generalisation(rows))
+    assert set(panels) == {"Path length", "Generator", "Processing time"}
+    networks = ["a", "b", "hgru.x"]
+    for title in ("Path length", "Processing time"):  # the first of each line
+        assert [text.get_text() for text in panels[title].get_yticklabels()] == networks
+    each = {"6": "89", "14": "81", "25": "70"}
+    assert numbers(panels["Path length"], networks) == {"a": each, "b": each}
+    assert numbers(panels["Generator"], networks) == {"hgru.x": {"authors": "60"}}
+    assert numbers(panels["Processing time"], networks) == {"hgru.x": {"4": "38", "8": "90"}}
+    assert framed(panels["Path length"]) == {(0.5, -0.5), (0.5, 0.5)}  # 14 paddles, a and b
+    assert not framed(panels["Processing time"])  # which its rows do not tell
+
+
+def test_what_is_worse_than_guessing_has_another_colour(measured):
+    rows = [measured("length", n, correct) for n, correct in ((6, 90), (9, 50), (12, 30))]
+    panel = tables(generalisation(rows))["Path length"]
+    better, chance, worse = (patch.get_facecolor()[:3] for patch in panel.patches)
+    assert better[2] > better[0] and worse[0] > worse[2]  # blue, orange
+    assert min(chance) > 0.99  # white
+
+
+def test_canvases_and_densities_are_multiples_of_those_of_the_training(measured):
+    rows = [measured("canvas", n, 97) for n in (300, 150, 120)]
+    rows += [measured("density", n, 96) for n in (50, 150, 170)]
+    panels = tables(generalisation(rows))
+    names = [[text.get_text() for text in axes.get_xticklabels()] for axes in panels.values()]
+    assert names == [["1/3", "1", "1.1"], ["4/5", "1", "2"]]  # 170 is none of ours
+
+
+def test_few_images_are_told_from_many_and_from_none(measured):
+    rows = [measured("probe", "paper", 3, 4), measured("probe", "matched", 0, 0)]
+    figure = generalisation([*rows, replace(rows[0], network="b", n=100, correct=90)])
+    read = numbers(tables(figure)["Probe errs"], ["b", "hgru.x"])
+    assert read == {"b": {"paper": "90"}, "hgru.x": {"paper": "(75)", "matched": "\N{EN DASH}"}}
+    note = figure._supxlabel.get_text().replace("\n", " ")
+    assert "in brackets if their 95 % interval is wider than 20 points" in note
+    assert "Probe errs: images of that generator of whose label a probe" in note
+    assert "among 100; \N{EN DASH}: there is none." in note
+
+
+def test_the_note_says_what_was_not_measured(measured):
+    note = generalisation([measured("length", 6)])._supxlabel.get_text().replace("\n", " ")
+    assert note.startswith("Right answers in %, of 100 test images. Framed: the task of the train")
+    missing = "not run: Generator; Canvas; Density; Processing time; Probe errs"
+    assert note.replace("\N{NO-BREAK SPACE}", " ").endswith(missing)
 
 
 def test_nothing_measured_is_nothing_drawn(measured):

@@ -13,7 +13,7 @@ probe      images of a preset on which a probe that follows no path is confident
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -26,7 +26,7 @@ from hgru_vision.training.config import RunConfig, Source
 from hgru_vision.training.data import pathfinder_config
 from hgru_vision.training.evaluate import find_circuit
 
-__all__ = ["AXES", "Axis", "Condition", "conditions"]
+__all__ = ["AXES", "Axis", "Condition", "conditions", "times_trained"]
 
 Axis = Literal["length", "preset", "canvas", "density", "steps", "probe"]
 AXES: tuple[Axis, ...] = get_args(Axis)
@@ -85,20 +85,34 @@ def conditions(
             "generalisation is measured for networks that label a Pathfinder drawn on the fly; "
             f"this one was trained on {task.name}, target {config.target!r}"
         )
-    lists = {
-        "length": _lengths,
-        "preset": _presets,
-        "canvas": _canvases,
-        "density": _densities,
-        "probe": _probes,
-    }
+    lists = {"length": _lengths, "preset": _presets, "probe": _probes}
     found: list[Condition] = []
     for axis in axes:
         if axis == "steps":
             found += _steps(task, network)
+        elif axis in _MULTIPLES:
+            found += _MULTIPLES[axis](task).values()
         else:
             found += lists[axis](task)
     return found
+
+
+def times_trained(condition: Condition, task: Source) -> float:
+    """Tell how many times the trained canvas or number of paddles a condition was made for.
+
+    The number itself may be another: there are no fewer paddles than those of the paths, and only
+    whole distractors.
+
+    Examples
+    --------
+    >>> task = Source(length=14)
+    >>> wide = Condition(axis="canvas", value=300, source=replace(task, changes={"canvas": 300}))
+    >>> times_trained(wide, task)
+    2.0
+    """
+    made = _MULTIPLES[condition.axis](task)
+    known = {each.value: factor for factor, each in made.items()}
+    return known.get(condition.value, condition.value / made[1.0].value)
 
 
 def _lengths(task: Source) -> list[Condition]:
@@ -112,16 +126,16 @@ def _presets(task: Source) -> list[Condition]:
     return [_on("preset", name, _at(task, name)) for name in names]
 
 
-def _canvases(task: Source) -> list[Condition]:
+def _canvases(task: Source) -> dict[float, Condition]:
     config = pathfinder_config(task)
-    found = []
+    found = {}
     for factor in CANVASES:
         size = round(factor * config.size)
         canvas = size if isinstance(config, PathfinderConfig) else size * config.reduce
         border = 2 * _border(config)
         paddles = round(config.paddles * ((size - border) / (config.size - border)) ** 2)
         changes = {"canvas": canvas, **_paddles(config, paddles)}
-        found.append(_on("canvas", size, _changed(task, changes)))
+        found[factor] = _on("canvas", size, _changed(task, changes))
     return found
 
 
@@ -132,16 +146,23 @@ def _border(config: Config) -> float:
     return config.padding / config.reduce
 
 
-def _densities(task: Source) -> list[Condition]:
+def _densities(task: Source) -> dict[float, Condition]:
     config = pathfinder_config(task)
-    found = []
-    for factor in DENSITIES:
+    found: dict[float, Condition] = {}
+    for factor in sorted(DENSITIES, key=lambda factor: abs(factor - 1)):
         paddles = max(2 * config.length, round(factor * config.paddles))
         source = _changed(task, _paddles(config, paddles))
         condition = _on("density", pathfinder_config(source).paddles, source)
-        if condition not in found:
-            found.append(condition)
-    return found
+        if condition not in found.values():
+            found[factor] = condition
+    return dict(sorted(found.items()))
+
+
+_MULTIPLES: dict[Axis, Callable[[Source], dict[float, Condition]]] = {
+    "canvas": _canvases,
+    "density": _densities,
+}
+"""What is changed in multiples of what it was in the training."""
 
 
 def _steps(task: Source, network: nn.Module) -> list[Condition]:
