@@ -1,0 +1,185 @@
+"""Numbers that the pages give, against the measurements that they are from."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from hgru_vision.analysis.generalisation import latest, read_rows
+from hgru_vision.papers.linsley2018 import PATH_LENGTHS
+from hgru_vision.sweeps.ledger import read_ledger
+from hgru_vision.training.config import Source
+from hgru_vision.weights import card
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
+REPRODUCTION = "docs/reproduce/README.md"
+
+NAMES = {
+    "hGRU": "hgru",
+    "6 steps": "hgru_6",
+    "4 steps": "hgru_4",
+    "no linear terms": "hgru_no_linear",
+    "no quadratic terms": "hgru_no_quadratic",
+    "no time-gain": "hgru_no_time_gain",
+    "GRU": "gru",
+    "GRU of two layers": "gru_2l",
+    "hGRU with batch norm": "hgru_bn",
+    "non-negative hGRU": "hgru_nonnegative",
+    "ResNet-18": "resnet18",
+    "ResNet-50": "resnet50",
+}
+
+
+def table(page, *header):
+    """Give the rows, as lists of cells, of a page's table whose header begins with some cells."""
+    lines = iter((ROOT / page).read_text().splitlines())
+    for line in lines:
+        if cells(line)[: len(header)] == list(header):
+            break
+    else:
+        raise AssertionError(f"{page} has no table that begins with {header}")
+    next(lines)  # the rule
+    found = []
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        found.append(cells(line))
+    return found
+
+
+def cells(line):
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def numbers(text):
+    """Read what has a decimal place."""
+    return [float(each) for each in re.findall(r"\d+\.\d+", text)]
+
+
+def sentence(page):
+    """Give the text of a page without its line breaks."""
+    return " ".join((ROOT / page).read_text().split())
+
+
+def percent(share):
+    """Give a share as pages do: with one decimal place, and a half rounded either way."""
+    return pytest.approx(100 * share, abs=0.0501)
+
+
+def weights(cell):
+    """Name the weights that a cell lists: `hgru.matched6`, `9`, `14`."""
+    first, *others = re.findall(r"`([\w.]+)`", cell)
+    stem = first.rstrip("0123456789")
+    return [first, *(each if "." in each else stem + each for each in others)]
+
+
+def measured(network):
+    """Give accuracies on images of other kinds: {(axis, value): percentage}."""
+    rows = latest(read_rows(RESULTS / "generalisation" / f"{network}.jsonl"))
+    return {
+        (row.condition.axis, row.condition.value): percent(row.accuracy)
+        for row in rows
+        if row.accuracy is not None
+    }
+
+
+@pytest.mark.parametrize("row", table("README.md", "weights"), ids=lambda row: row[0])
+def test_accuracies_of_the_weights_in_the_readme(row):
+    if "contour" in row[0]:
+        ods = [
+            json.loads((RESULTS / "boundaries" / f"contour_{name}.json").read_text())["ods"]["f"]
+            for name in ("hgru", "feedforward", "feedforward_vgg_fixed")
+        ]
+        assert numbers(row[1]) == [round(each, 3) for each in ods]
+        return
+    found = [card(name).result for name in weights(row[0])]
+    if "mixed" in row[0]:
+        on_others = measured("mixed")
+        shorter = [on_others["length", length] for length in (6, 9)]
+        assert numbers(row[1]) == [*shorter, percent(found[0].accuracy)]
+        return
+    assert numbers(row[1]) == [percent(each.accuracy) for each in found]
+    shortcuts = [percent(each.shortcut["accuracy"]) for each in found]
+    if "," not in row[2]:  # one for both
+        shortcuts = shortcuts[:1]
+    assert numbers(row[2]) == shortcuts
+
+
+SCREENED = {
+    "recurrent": ("", "6", "9", "14"),
+    "networks": ("", "6", "9", "14", "parameters, times the hGRU's"),
+}
+
+
+@pytest.mark.parametrize("ledger", SCREENED)
+def test_networks_by_screen(ledger):
+    rows = [row for name in SCREENED for row in read_ledger(RESULTS / f"{name}.jsonl")]
+    found = {(row.config.model, row.config.task.length): row.result for row in rows}
+    listed = table(REPRODUCTION, *SCREENED[ledger])
+    if ledger == "recurrent":
+        probe = listed.pop()
+        shortcuts = [percent(found["hgru", length].shortcut["accuracy"]) for length in PATH_LENGTHS]
+        assert numbers(" ".join(probe)) == shortcuts
+    models = {row.config.model for row in read_ledger(RESULTS / f"{ledger}.jsonl")}
+    assert {NAMES[row[0]] for row in listed} >= models  # none is left out
+    for name, *values in listed:
+        accuracies = [percent(found[NAMES[name], length].accuracy) for length in PATH_LENGTHS]
+        assert numbers(" ".join(values)) == accuracies, name
+
+
+def test_seeds_of_the_curriculum():
+    rows = read_ledger(RESULTS / "curriculum.jsonl")
+    alike = [
+        row.result.accuracy
+        for row in sorted(rows, key=lambda row: row.config.seed)
+        if row.config.task == Source(length=14)
+        and row.config.stages[-1].images == 320_000
+        and len(row.config.stages[-1].sources) == 1
+    ]
+    (said,) = re.findall(r"the five seeds get ([^%]*) %", sentence(REPRODUCTION))
+    assert numbers(said) == [percent(each) for each in alike]
+
+
+def test_images_that_the_released_program_drew():
+    (said,) = re.findall(r"drawn\*\* they get ([^%]*) % right", sentence(REPRODUCTION))
+    files = (RESULTS / "released" / f"hgru.authors{length}.json" for length in PATH_LENGTHS)
+    assert numbers(said) == [percent(json.loads(each.read_text())["accuracy"]) for each in files]
+
+
+def test_what_starts_the_learning_at_the_size_of_quick():
+    rows = read_ledger(RESULTS / "trials" / "matched_small.jsonl")
+    found = {(row.config.recipe, row.config.seed): percent(row.result.accuracy) for row in rows}
+    listed = {name: values for name, *values in table("docs/training.md", "seed", "0", "1")}
+    for name, recipe in (("from scratch", "matched_scratch"), ("`paper` first", "matched_after")):
+        assert numbers(" ".join(listed[name])) == [found[recipe, seed] for seed in range(10)]
+
+
+@pytest.mark.parametrize("row", table("docs/training.md", "", "`matched` before, of 200"))
+def test_weights_that_were_trained_on_matched(row):
+    length = int(row[0].split(",")[0])
+    before, after = measured(f"hgru.pathfinder{length}"), measured(f"hgru.matched{length}")
+    assert numbers(row[1]) == [before["preset", "matched"]]
+    assert numbers(row[3]) == [percent(card(f"hgru.matched{length}").result.accuracy)]
+    assert numbers(row[5]) == [after["probe", "paper"]]
+    if length == 14:
+        assert numbers(row[4]) == [before["probe", "paper"]]
+
+
+@pytest.mark.parametrize("row", table(REPRODUCTION, "", "at", "connected pairs"))
+def test_what_is_called_connected_at_another_length(row):
+    name = row[0].strip("`")
+    file = RESULTS / "trials" / "labels" / f"{name}-at-{row[1]}.json"
+    labels = json.loads(file.read_text())["labels"]
+    assert float(row[2]) == percent(labels["1"]["accuracy"])
+    assert float(row[3]) == percent(1 - labels["0"]["accuracy"])
+
+
+def test_speeds_in_the_readme_are_those_of_the_benchmark():
+    text = sentence("README.md")
+    measurement = (RESULTS / "benchmarks" / "hgru-h200.txt").read_text()
+    recorded = re.findall(r"ours, recorded +│ +([\d,]+) │ +([\d.]+) x", measurement)
+    (small, more), (large, most) = recorded[:2]
+    assert f"{small} images/s (batch 32) and {large} (batch 128)" in text
+    assert f"{float(more):.1f} and {float(most):.1f} times plain PyTorch" in text
