@@ -149,14 +149,18 @@ def test_images_that_the_released_program_drew():
 
 
 def test_what_starts_the_learning_at_the_size_of_quick():
-    rows = read_ledger(RESULTS / "trials" / "matched_small.jsonl")
-    found = {(row.config.recipe, row.config.seed): percent(row.result.accuracy) for row in rows}
-    listed = {name: values for name, *values in table("docs/training.md", "seed", "0", "1")}
-    for name, recipe in (("from scratch", "matched_scratch"), ("`paper` first", "matched_after")):
-        assert numbers(" ".join(listed[name])) == [found[recipe, seed] for seed in range(10)]
+    files = ("matched_small", "pool_first_small", "released_filters_small")
+    rows = [row for name in files for row in read_ledger(RESULTS / "trials" / f"{name}.jsonl")]
+    found = {(row.config.recipe, row.config.seed): row.result for row in rows}
+    recipes = ("scratch", "after", "pool_first", "released_filters", "released_filters_pool_first")
+    listed = table("docs/stuck.md", "seed", "0", "1")
+    for (name, *values), recipe in zip(listed, recipes, strict=True):
+        results = [found[f"matched_{recipe}", seed] for seed in range(10)]
+        assert numbers(" ".join(values)) == [percent(each.accuracy) for each in results], name
+        assert ["*" in each for each in values] == [not each.stuck for each in results], name
 
 
-@pytest.mark.parametrize("row", table("docs/training.md", "", "`matched` before, of 200"))
+@pytest.mark.parametrize("row", table("docs/stuck.md", "", "`matched` before, of 200"))
 def test_weights_that_were_trained_on_matched(row):
     length = int(row[0].split(",")[0])
     before, after = measured(f"hgru.pathfinder{length}"), measured(f"hgru.matched{length}")

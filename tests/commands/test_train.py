@@ -62,7 +62,7 @@ def test_a_run_at_chance_says_so(capsys, stop, words):
     slow = ("stuck_after=40", "learning_rate=1e-9", "test_images=20")
     assert train(changes=(*slow, f"stop_when_stuck={stop}")) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert f"{words} chance; see 'Stuck at 0.693' in docs/training.md." in out
+    assert f"{words} chance; see docs/stuck.md." in out
 
 
 def test_a_run_that_diverges_is_one_line(capsys):

@@ -232,7 +232,7 @@ def _summary(config: RunConfig, result: Result | None, out: Path) -> str:
     if result.stuck:
         early = result.outcome == "stuck"
         how = "It was ended early, at chance" if early else "That is not surely above chance"
-        lines.append(f"{how}; see 'Stuck at 0.693' in docs/training.md.")
+        lines.append(f"{how}; see docs/stuck.md.")
     if result.shortcut is not None:
         share = result.shortcut["accuracy"]
         way = "linking paddles" if config.task.dataset == "contours" else "following a path"

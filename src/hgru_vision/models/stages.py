@@ -147,7 +147,7 @@ class Readout(nn.Module):
     The classifier starts at zero, undecided about every image. The largest of thousands of
     normalised values is 4 to 8, and Xavier's weights on it start with a loss of up to 7. That is
     made smaller fastest by turning the maps round: their strongest pixels then lie in the
-    background, no gradient reaches any other, and the network stays at chance (docs/training.md).
+    background, no gradient reaches any other, and the network stays at chance (docs/stuck.md).
 
     The momentum of batch norm is 0.02. With the usual 0.1 the running statistics follow the last
     few batches of features that still move, and a network with a training loss of 0.2 was seen to
@@ -195,7 +195,7 @@ class PoolFirstReadout(Readout):
     maxima of the images of a batch, which the classifier then sees around 0, in units of how much
     they differ. It starts from Xavier's values, as the paper says: the reason for the zeros of
     `Readout` does not hold here, and from zeros such a network was seen to stay at chance
-    (docs/training.md). A batch in training needs two images or more.
+    (docs/stuck.md). A batch in training needs two images or more.
 
     Shape
     -----

@@ -28,7 +28,7 @@ Precision = Literal["float32", "tf32", "bfloat16"]
 
 # For `RunConfig.full_rate_inputs`: a third of the learning rate for the horizontal kernels of 25
 # channels. With the whole of it most networks at length 6 never left chance, with activity that
-# fed itself; with a tenth none had that, but they learnt too slowly (docs/training.md).
+# fed itself; with a tenth none had that, but they learnt too slowly (docs/stuck.md).
 FULL_RATE_INPUTS = 1_875
 
 # Fields of a run that do not change the network which comes out. Where the weights that it starts

@@ -143,7 +143,7 @@ def stuck_message(
     return (
         f"At chance after {seen:,} images{where}: loss {last.loss:.3f}, best accuracy "
         f"{best:.1%} on {config.evaluation_images:,} held-out images. {known}{why}{ends}\n"
-        f"What to try (more under 'Stuck at 0.693' in docs/training.md):\n{tries}"
+        f"What to try (more in docs/stuck.md):\n{tries}"
     )
 
 
