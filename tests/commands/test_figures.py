@@ -20,7 +20,9 @@ def ledger(tmp_path, row):
 
 
 def test_all_figures_are_drawn_or_said_not_to_be(tmp_path, capsys, row):
-    append(tmp_path / "a.jsonl", row(recipe="curriculum", stages=3, points=0))
+    for model, length in (("hgru", 14), ("gru", 9)):
+        run = row(model, length, recipe="curriculum", stages=3, points=0)
+        append(tmp_path / "a.jsonl", run)
     out = tmp_path / "out"
     assert main(["figures", "--ledger", str(tmp_path), "--out", str(out)]) == 0
     names = {"accuracy", "exemplars", "supplement", "seeds"}
@@ -36,6 +38,16 @@ def test_all_figures_are_drawn_or_said_not_to_be(tmp_path, capsys, row):
     assert "alc: not drawn; no run of its networks has an ALC (last stage)" in said
     assert "parameters: not drawn; only one of its networks has an accuracy" in said
     assert "beyond: not drawn" in said
+
+
+def test_one_network_is_compared_with_none_unless_asked_for(tmp_path, row):
+    append(tmp_path / "a.jsonl", row(length=14))
+    where = ["--ledger", str(tmp_path), "--out", str(tmp_path / "out")]
+    assert main(["figures", *where]) == 0
+    names = {"exemplars.png", "curves.png", "seeds.png"}
+    assert {path.name for path in (tmp_path / "out").glob("*/*")} == names
+    assert main(["figures", "accuracy", *where]) == 0
+    assert {path.name for path in (tmp_path / "out").glob("*/*")} == names | {"accuracy.png"}
 
 
 def test_every_study_has_a_folder(ledger, tmp_path, capsys):

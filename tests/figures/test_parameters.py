@@ -27,6 +27,6 @@ def test_without_the_longest_paths_there_is_nothing(row):
     (study,) = studies([row(length=6)])
     with pytest.raises(NothingToDraw, match="none of its networks has an accuracy on paths of 14"):
         parameters(study)
-    (study,) = studies([row()])
+    (study,) = studies([row(), row(batch=64)])  # one network, trained in two ways
     with pytest.raises(NothingToDraw, match="only one of its networks has an accuracy on paths"):
         parameters(study)

@@ -15,7 +15,7 @@ def test_every_run_is_a_dot_and_failures_are_counted(partial):
     assert [text.get_text() for text in longest.texts] == ["0/2", "2/2", "not run"]
     names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert names == ["hGRU", "hGRU (batchnorm)", "U-Net"]
-    assert "ViT" in figure.get_supxlabel()
+    assert "Highway" in figure.get_supxlabel()
 
 
 def test_many_runs_stay_in_the_row_of_their_network(row):

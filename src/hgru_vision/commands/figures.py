@@ -20,6 +20,7 @@ from hgru_vision.figures.claims import claims_page
 from hgru_vision.figures.generalisation import generalisation
 from hgru_vision.figures.psychophysics_study import contour_study_figure
 from hgru_vision.figures.registry import (
+    COMPARISONS,
     FIGURES,
     LEDGER_PAGES,
     NETWORK_FIGURES,
@@ -58,8 +59,9 @@ def figures(
     name
         accuracy, alc, parameters, exemplars, supplement, beyond, curves, seeds; claims (a page,
         OUT/claims.md), contours (of hgru sweep contours), generalisation (of what hgru generalise
-        measured), boundaries (of what hgru eval-boundaries did); or all of these. Or
-        eigenconnectivity or dynamics, of --networks.
+        measured), boundaries (of what hgru eval-boundaries did); or all of these, without
+        comparisons where there is one network alone. Or eigenconnectivity or dynamics, of
+        --networks.
     ledger
         File or folder that `hgru sweep` wrote.
     out
@@ -96,7 +98,10 @@ def figures(
         if not study.pathfinder:
             continue  # the pages above are for these
         print(summary(study))
+        alone = len({network.model for network in study.networks}) == 1
         for each in of_studies:
+            if name == "all" and alone and each in COMPARISONS:
+                continue
             path = out / study.folder / f"{each}.{format}"
             try:
                 figure = draw(each, study)

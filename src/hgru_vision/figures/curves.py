@@ -1,11 +1,13 @@
 """Learning curves of all runs: held-out accuracy against images, a panel a class and length."""
 
+import textwrap
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hgru_vision.analysis.study import Network, Study
-from hgru_vision.figures.names import EVERY, display
+from hgru_vision.figures.names import EVERY, display, not_run
 from hgru_vision.figures.style import (
     GREY,
     NothingToDraw,
@@ -20,6 +22,8 @@ from hgru_vision.training.result import Result
 
 __all__ = ["curves"]
 
+LETTERS = 20  # of a line of a name
+
 
 def curves(study: Study) -> Figure:
     """Draw every run's curve, the most accurate of each network in full colour.
@@ -32,9 +36,10 @@ def curves(study: Study) -> Figure:
     others = tuple(dict.fromkeys(each.model for each in study.networks if each.model not in known))
     classes = {title: study.of(models) for title, models in (EVERY | {"Other": others}).items()}
     run = set(study.networks)
-    shown = {title: networks for title, networks in classes.items() if run & set(networks)}
+    ran = {title: [each for each in every if each in run] for title, every in classes.items()}
+    shown = {title: networks for title, networks in ran.items() if networks}
     with style():
-        heights = [max(1.3, 0.3 + 0.125 * len(networks)) for networks in shown.values()]
+        heights = [max(1.3, 0.3 + 0.125 * _lines(networks)) for networks in shown.values()]
         figure = new_figure(height=sum(heights) + 0.7)
         grid = figure.subplots(
             len(shown),
@@ -61,10 +66,10 @@ def curves(study: Study) -> Figure:
                 if row == 0:
                     axes.set_title(f"{length} paddles")
             grid[row, 0].set_ylabel(name)
-            _names(grid[row, -1], study, networks)
+            _names(grid[row, -1], networks)
         for axes in lowest.values():
             axes.set_xlabel("thousand images")
-        footnote(figure, missing_note([title for title in EVERY if title not in shown]))
+        footnote(figure, missing_note(not_run(network.model for network in run)))
         figure.suptitle(f"{study.name}: accuracy on held-out images", fontsize=8.5)
     return figure
 
@@ -102,17 +107,21 @@ def _points(result: Result) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     )
 
 
-def _names(axes: Axes, study: Study, networks: list[Network]) -> None:
-    """List a row's networks beside it, and what of them was not run."""
+def _names(axes: Axes, networks: list[Network]) -> None:
+    """List a row's networks beside it."""
     for number, network in enumerate(networks):
-        name, line = display(network), _dashes(number)
-        missing = study.missing(network)
-        if missing == study.lengths:
-            name, line = f"{name}: not run", ""
-        elif missing:
-            name += f" (not run: {', '.join(map(str, missing))})"
-        axes.plot([], [], label=name, color=mark(number).colour, linestyle=line)
+        colour, dashes = mark(number).colour, _dashes(number)
+        axes.plot([], [], label=_label(network), color=colour, linestyle=dashes)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.05), labelspacing=0.15, fontsize=6.5)
+
+
+def _lines(networks: list[Network]) -> int:
+    return sum(_label(network).count("\n") + 1 for network in networks)
+
+
+def _label(network: Network) -> str:
+    """Name a network in short lines, so that the panels stay wide."""
+    return textwrap.fill(display(network), LETTERS, subsequent_indent="  ")
 
 
 def _dashes(number: int) -> str:

@@ -1,11 +1,13 @@
 """What the networks are called in figures, and the panels in which the paper shows them."""
 
+from collections.abc import Iterable
+
 from hgru_vision.analysis.study import Network
 from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.papers.linsley2018 import DEPTHS, FRACTIONS
 from hgru_vision.references import is_reference
 
-__all__ = ["BEYOND", "EVERY", "MAIN", "SUPPLEMENT", "Panels", "display", "short"]
+__all__ = ["BEYOND", "EVERY", "MAIN", "SUPPLEMENT", "Panels", "display", "not_run", "short"]
 
 Panels = dict[str, tuple[str, ...]]
 """Networks of each panel, by its title."""
@@ -119,3 +121,21 @@ def _once(panels: Panels) -> Panels:
 
 EVERY: Panels = _once(MAIN | SUPPLEMENT | BEYOND)
 """All networks, each in one panel."""
+
+
+def not_run(run: Iterable[str]) -> list[str]:
+    """Name what is not among the models that were run: whole classes, and single networks.
+
+    Nothing where one network was run alone, which was to be compared with none.
+
+    >>> not_run(["hgru", "highway_1"])[11:15]
+    ['Recurrent, further', 'highway (3L)', 'highway (5L)', 'Smaller ResNet-152']
+    """
+    known = set(run)
+    if len(known) < 2:
+        return []
+    names: list[str] = []
+    for title, models in EVERY.items():
+        absent = [display(Network(model)) for model in models if model not in known]
+        names += [title] if len(absent) == len(models) else absent
+    return names

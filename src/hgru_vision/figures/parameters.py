@@ -47,7 +47,7 @@ def draw_against_parameters(figure: FigureBase, study: Study, panels: Panels) ->
         families.add(family(network.model))
         multiple = cell.parameters / CATALOGUE["hgru"].parameters
         points.append((multiple, best, network))
-    if len(points) < 2:
+    if len({network.model for _, _, network in points}) < 2:
         number = "only one" if points else "none"
         raise NothingToDraw(
             f"{number} of its networks has an accuracy on paths of {length} paddles"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from hgru_vision.analysis.study import Study
 
-__all__ = ["FIGURES", "LEDGER_PAGES", "NETWORK_FIGURES", "check_name", "draw"]
+__all__ = ["COMPARISONS", "FIGURES", "LEDGER_PAGES", "NETWORK_FIGURES", "check_name", "draw"]
 
 FIGURES = {
     "accuracy": "Fig. 3a: accuracy by network and path length",
@@ -24,6 +24,9 @@ FIGURES = {
     "seeds": "Accuracy of every run, and how many failed",
 }
 """What each figure shows. Its module and its function have its name."""
+
+COMPARISONS = ("accuracy", "alc", "parameters", "supplement", "beyond")
+"""Those that compare networks. Of one network alone they are drawn if asked for by name."""
 
 LEDGER_PAGES = {
     "claims": "What the paper says about recurrent networks, and what our runs say",

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hgru_vision.analysis.study import LEARNT, Network, Study
-from hgru_vision.figures.names import display
+from hgru_vision.figures.names import display, not_run
 from hgru_vision.figures.style import (
     FAMILY_MARKS,
     GREY,
@@ -17,7 +17,6 @@ from hgru_vision.figures.style import (
     new_figure,
     style,
 )
-from hgru_vision.models.catalogue import CATALOGUE
 
 __all__ = ["seeds"]
 
@@ -32,8 +31,7 @@ def seeds(study: Study) -> Figure:
     if not networks:
         raise NothingToDraw("there is no run")
     with style():
-        run = {network.model for network in networks}
-        note = missing_note([display(Network(model)) for model in CATALOGUE if model not in run])
+        note = missing_note(not_run(network.model for network in networks))
         figure = new_figure(height=1.47 + 0.17 * len(networks) + 0.12 * len(note.splitlines()))
         footnote(figure, note)
         grid = figure.subplots(1, len(study.lengths), sharey=True, squeeze=False)[0]

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.patheffects import withStroke
 from matplotlib.style import context as style_context
 from matplotlib.transforms import Bbox
 
@@ -193,6 +194,7 @@ def place_labels(axes: Axes, points: Sequence[tuple[float, float, str, str]]) ->
             text = axes.annotate(
                 name, (x, y), **place, ha=ha, va="center", fontsize=6.5, color=colour
             )
+            text.set_path_effects([withStroke(linewidth=2, foreground="white")])  # over lines
             box = text.get_window_extent(renderer)
             inside = frame.contains(box.x0, box.y0) and frame.contains(box.x1, box.y1)
             if inside and not any(box.overlaps(other) for other in taken):
