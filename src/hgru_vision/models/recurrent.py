@@ -47,7 +47,7 @@ __all__ = [
 
 DRIVE_GAIN = 0.5
 """Factor on the drive. The paper has none; networks with half of the drive were seen to start to
-learn sooner (docs/differences.md)."""
+learn sooner, in trials that were not kept (docs/differences.md)."""
 
 
 def _network(
