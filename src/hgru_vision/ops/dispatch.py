@@ -42,7 +42,7 @@ STORAGE: dict[Backend, torch.dtype] = {"gemm": torch.float16, "gemm32": torch.fl
 PreparedKernel = Callable[[Tensor], Tensor]
 """A kernel made ready for images of one shape: (B, K_in, H, W) -> (B, K_out, H, W)."""
 
-# The currency is a multiply-add of a direct convolution. README.md has the measurements.
+# The currency is a multiply-add of a direct convolution. HISTORY.md has the measurements.
 # On a CPU, 57 of them take a nanosecond on one core where output channels fill vectors of 16.
 _VECTOR = 16  # output channels are computed by as many
 _TRANSFORM_COST = 270  # of one point, there or back
@@ -183,7 +183,7 @@ def explain(x: Tensor, weight: Tensor, backend: Backend = "auto") -> Choice:
         reasons["reference"] = f"{of_all} are done before the GPU form is launched"
         reasons["fft"] = reasons["matmul"] = reasons["gemm"] = f"{of_all} are few for its launches"
     if taken == "gemm32":
-        reasons["gemm"] = "as exact as TF32, which torch.backends.cudnn does not allow"
+        reasons["gemm"] = "about as exact as TF32, which torch.backends.cudnn does not allow"
         reasons["gemm32"] = fewer
     if taken in STORAGE:
         reasons["fft"] = reasons["matmul"] = "slower than the GPU form"
@@ -239,7 +239,7 @@ def _choose(x: Tensor, shape: Sequence[int], backend: Backend) -> Backend:
 
 
 def _gpu_form(x: Tensor) -> Backend:
-    """Pick a GPU form as exact as `conv2d` may be: `gemm` is as exact as TF32."""
+    """Pick a GPU form as exact as `conv2d` may be: `gemm` is about as exact as TF32."""
     exact = x.dtype == torch.float32 and not torch.is_autocast_enabled(x.device.type)
     return "gemm32" if exact and not _allows_tf32() else "gemm"
 
