@@ -111,6 +111,13 @@ def test_a_drop_that_is_not_negligible_is_partly(ledger):
     assert found.reason.endswith("from 6 to 14: it drops from 99.9% to 96.0%")
 
 
+def test_a_drop_is_of_the_best_of_equally_many_runs(ledger, row):
+    low = ledger(FULL | {"hgru": (0.97, 0.9, 0.8)})
+    lucky = [row("hgru", 14, seed, 0.96, recipe="screen") for seed in (1, 2)]
+    found = finding([*low, *lucky], "The hGRU is hardly")
+    assert found.reason.endswith("it drops from 97.0% to 80.0%")
+
+
 def test_what_differs_by_chance_alone_does_not_count_as_above(ledger):
     found = finding(ledger(FULL | {"hgru_no_time_gain": (0.989, 0.9, 0.8)}), "The time-gain")
     assert [part.holds for part in found.parts] == [False, True, True]

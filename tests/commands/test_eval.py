@@ -202,6 +202,20 @@ def test_images_of_another_size_than_in_training_are_told(tmp_path, capsys, run_
     assert main(["eval", str(tmp_path / "run"), "--images", str(archive), "--reduce", "4"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "Images have 16 x 16 pixels, those of its training 32 x 32." in out
+    changes = SMALL.changes | {"canvas": 64}  # by hgru generate, whose images are not reduced
+    write(Pathfinder(SMALL.length, count=10, **changes), tmp_path / "large", format="npy")
+    assert main(["eval", str(tmp_path / "run"), "--images", str(tmp_path / "large")]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Images have 64 x 64 pixels, those of its training 32 x 32." in out
+
+
+def test_images_of_its_training_are_told(tmp_path, capsys, run_folder):
+    run_folder(tmp_path / "run", stages=(Stage(sources=(SMALL,), images=32),))
+    train = Pathfinder(SMALL.length, count=40, **SMALL.changes)
+    write(train, tmp_path / "files", format="npy")
+    assert main(["eval", str(tmp_path / "run"), "--images", str(tmp_path / "files")]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "32 of them are among the images of its training." in out
 
 
 def test_files_and_what_is_for_drawn_images_do_not_go_together(
@@ -214,8 +228,9 @@ def test_files_and_what_is_for_drawn_images_do_not_go_together(
     for arguments, text in (
         ([*files, "--seed", "1"], "--seed is for images that are drawn, --images for files"),
         ([*files, "--set", "contrast=0.5"], "--set is for images that are drawn, --images for"),
-        ([*folder, "--reestimate", "1"], "--reestimate needs images that are drawn"),
-        (["--reduce", "2"], "--reduce and --exclude are for files; give --images FOLDER"),
+        ([*folder, "--reestimate", "1"], "--reestimate is for images that are drawn, --images"),
+        (["--reduce", "2"], "--reduce is for files; give --images FOLDER"),
+        (["--exclude", "a.png"], "--exclude is for files; give --images FOLDER"),
         ([*files, "--reduce", "2"], "are for images of other programs; hgru generate wrote"),
         ([*folder, "--count", "21"], f"--count is 21; {archive} holds 20 images"),
         ([*folder, "--count", "0"], f"--count is 0; {archive} holds 20 images"),

@@ -88,6 +88,15 @@ def test_fields_are_changed_by_their_place():
     assert (run.clip, run.task.length, run.recipe) == (None, 4, "mine")
 
 
+def test_other_weights_to_start_from_have_their_own_check_sum():
+    run = make_run("curriculum", start="hgru.pathfinder6")
+    other = change(run, ("start=hgru.pathfinder9",))
+    assert other == make_run("curriculum", start="hgru.pathfinder9")
+    assert change(run, ("start=null",)).start_sha256 is None
+    with pytest.raises(FileNotFoundError, match=r"no weights 'hgru\.nonsense' to start from"):
+        change(run, ("start=hgru.nonsense",))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

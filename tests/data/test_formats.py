@@ -1,6 +1,9 @@
 import json
 import shutil
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 
 import numpy as np
 import pytest
@@ -64,6 +67,34 @@ def test_parquet_rows_are_read_across_row_groups(tmp_path, FakeSource, monkeypat
     write(source, tmp_path, format="parquet")
     indices = np.array([22, 0, 4, 3, 22, 17])
     np.testing.assert_array_equal(open_dataset(tmp_path).batch(indices), source.batch(indices))
+
+
+def test_parquet_is_read_by_one_thread_at_a_time(tmp_path, FakeSource):
+    """pyarrow's readers do not stand two, and a run reads from two while it is evaluated."""
+    source = FakeSource()
+    write(source, tmp_path, format="parquet")
+    stored = open_dataset(tmp_path)
+    stored.batch([0])
+    (reader,) = stored._open.values()
+    reader._file = _OneAtATime(reader._file)
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(stored.batch, [[number] for number in range(20)]))
+    np.testing.assert_array_equal(np.concatenate(found), source.batch(np.arange(20)))
+
+
+class _OneAtATime:
+    """A file that notices if two threads read from it."""
+
+    def __init__(self, file):
+        self.file, self.lock = file, Lock()
+
+    def read_row_group(self, *arguments, **keywords):
+        assert self.lock.acquire(blocking=False), "two threads read at a time"
+        time.sleep(0.01)
+        try:
+            return self.file.read_row_group(*arguments, **keywords)
+        finally:
+            self.lock.release()
 
 
 def test_parquet_without_pyarrow_names_the_extra(tmp_path, FakeSource, monkeypatch):

@@ -302,6 +302,14 @@ def test_an_archive_without_rows_is_refused(tmp_path):
         ArchiveFolder(tmp_path)
 
 
+def test_an_archive_of_which_nothing_is_left_is_refused(tmp_path):
+    make_archive(tmp_path, style="text")
+    names = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("imgs/*/*.png"))
+    match = f"metadata lists no other images than the {len(names)} to exclude"
+    with pytest.raises(ValueError, match=match):
+        ArchiveFolder(tmp_path, exclude=names)
+
+
 @pytest.mark.parametrize("what", ["missing", "empty"])
 def test_a_lost_image_is_named_with_its_line_and_can_be_left_out(tmp_path, what):
     pixels, _, _ = make_archive(tmp_path, style="text")

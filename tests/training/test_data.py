@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hgru_vision.data.readers import open_dataset
 from hgru_vision.data.store import write
 from hgru_vision.recipes.quick import SMALL
 from hgru_vision.training.config import Source, Stage
@@ -13,6 +14,7 @@ from hgru_vision.training.data import (
     contour_config,
     evaluation_data,
     final_data,
+    trained_on,
     training_data,
 )
 
@@ -47,6 +49,29 @@ def test_unique_images_come_again_in_another_order(tiny):
     assert set(epochs[0]) == set(epochs[1]) == set(epochs[2])
     assert len(set(epochs[0])) == 16
     assert epochs[0] != epochs[1] != epochs[2]
+
+
+def test_stages_share_no_image_where_more_are_unique_than_shown(tiny):
+    config = tiny(stages=(one(SMALL, 16, unique=200), one(SMALL, 100)))
+    first, second = (
+        {image.tobytes() for image in training_data(config, number).batch(range(count))}
+        for number, count in ((0, 16), (1, 100))
+    )
+    assert not first & second
+
+
+def test_images_of_a_training_are_known_wherever_they_lie(tiny, tmp_path):
+    config = tiny(stages=(one(SMALL, 40), one(SMALL, 48, unique=16)))
+    stream = training_data(config, 0).sources[0]
+    assert trained_on(config, stream, np.arange(30, 100)) == 10 + 16  # to 40, and 40 to 56
+    assert trained_on(config, final_data(config), np.arange(30)) == 0
+    assert trained_on(tiny(stages=config.stages, data_seed=1), stream, np.arange(30)) == 0
+    stream.count = 120
+    write(stream, tmp_path / "files", shard_size=50)
+    files = tiny(stages=(one(Source(path=str(tmp_path / "files"), length=3), 96),))
+    assert trained_on(files, open_dataset(tmp_path / "files"), np.arange(120)) == 48
+    (tmp_path / "files").rename(tmp_path / "elsewhere")
+    assert trained_on(files, open_dataset(tmp_path / "elsewhere"), np.arange(120)) == 0
 
 
 def test_a_mixture_is_a_pure_function_of_the_item(tiny):
@@ -127,6 +152,8 @@ def test_files_whose_held_out_items_are_trained_on_are_refused(tiny, folder):
     assert "generate the files with another --seed" in str(error.value)
     check_data(tiny(stages=(one(SMALL, 800), one(files, 96)), data_seed=1))
     check_data(tiny(stages=(one(SMALL, 48), one(files, 96))))
+    with pytest.raises(ValueError, match=r"trains on items 0 to 99 of the same stream"):
+        check_data(tiny(stages=(one(SMALL, 48, unique=100), one(files, 96))))
 
 
 @pytest.mark.parametrize(("split", "stage"), [("validation", 0), ("test", 1)])

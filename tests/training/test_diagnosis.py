@@ -15,8 +15,11 @@ def images():
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_a_readout_whose_maps_are_turned_round_looks_at_the_background(images, training):
-    network = create_model("ff_small_1").train(training)
+@pytest.mark.parametrize("pool_first", [True, False])
+def test_a_readout_whose_maps_are_turned_round_looks_at_the_background(
+    images, training, pool_first
+):
+    network = create_model("ff_small_1", pool_first=pool_first).train(training)
     with torch.no_grad():
         network.readout.maps.weight.abs_()  # features are 0 or more, and 0 in the background
     assert find_cause(network, images) is None
@@ -25,7 +28,25 @@ def test_a_readout_whose_maps_are_turned_round_looks_at_the_background(images, t
     assert find_cause(network, images) == "background"
     assert network.training == training
     assert not network.readout._forward_pre_hooks
-    assert not network.readout.decide._forward_pre_hooks
+    assert not network.readout.maps._forward_hooks
+
+
+def test_maxima_that_differ_little_are_the_background_for_either_readout(images):
+    """The one that pools first sees them in units of how much they differ."""
+    causes = []
+    for pool_first in (True, False):
+        network = create_model("ff_small_1", pool_first=pool_first)
+        with torch.no_grad():
+            network.readout.maps.weight.abs_().neg_()
+            images[:, :, 0, 0] = 1e-3 * torch.arange(16)[:, None]  # so that maxima differ at all
+            if pool_first:  # statistics of these maxima
+                strongest = network.readout.maps(network.features(network.input(images))).amax(
+                    (2, 3)
+                )
+                network.readout.normalise.running_mean.copy_(strongest.mean(0))
+                network.readout.normalise.running_var.copy_(strongest.var(0))
+        causes.append(find_cause(network, images))
+    assert causes == ["background", "background"]
 
 
 def test_activity_that_is_everywhere_feeds_itself(images):

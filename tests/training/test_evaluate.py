@@ -115,6 +115,14 @@ def test_a_segmentation_is_judged_by_pixels_and_overlap():
         evaluate(Says(lambda number: two(number > 0)), Numbers(target="segmentation"))
 
 
+def test_pixels_that_are_not_finite_are_wrong_for_the_overlap_too():
+    def nothing(number):
+        return torch.full((len(number), 2, 4, 4), torch.nan)
+
+    found = evaluate(Says(nothing), Numbers(2, target="segmentation"))
+    assert found.correct == 0 and found.overlap.tolist() == [0, 0]
+
+
 def test_one_segmentation_says_nothing_of_others():
     found = Evaluation(correct=12, count=16, right=np.array([0.75]), overlap=np.array([0.5]))
     assert found.interval == (0.0, 1.0)

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from hgru_vision.circuits.equilibrium import NotFiniteError
 from hgru_vision.recipes.quick import SMALL
 from hgru_vision.training.checkpoint import load_checkpoint
 from hgru_vision.training.config import Stage
@@ -35,6 +36,21 @@ def test_a_circuit_that_sees_itself_diverge_has_a_result_too(tiny, tmp_path, qui
     changes = {"model": "hgru_crbp", "options": {"steps": 4}, "learning_rate": 1e30, "clip": None}
     with pytest.raises(DivergedError, match="the loss is nan at batch"):
         quiet(tiny(**changes), tmp_path)
+    assert json.loads((tmp_path / "result.json").read_text())["outcome"] == "diverged"
+
+
+@pytest.mark.parametrize("evaluate_every", [1, 1000])
+def test_one_that_sees_it_in_an_evaluation_has_a_result_too(
+    tiny, tmp_path, quiet, monkeypatch, evaluate_every
+):
+    """On the way, or at the end."""
+
+    def measure(*arguments, **keywords):
+        raise NotFiniteError("the state is no finite number")
+
+    monkeypatch.setattr("hgru_vision.training.session.measure", measure)
+    with pytest.raises(DivergedError, match="the loss is nan at batch"):
+        quiet(tiny(evaluate_every=evaluate_every), tmp_path)
     assert json.loads((tmp_path / "result.json").read_text())["outcome"] == "diverged"
 
 

@@ -243,6 +243,29 @@ def test_every_parameter_is_in_one_group(tiny, built):
         assert sorted(listed) == sorted(map(id, network.parameters()))
 
 
+def test_what_two_modules_share_is_trained_once(tiny):
+    first, second = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+    second.weight = first.weight
+    network = torch.nn.Sequential(first, second)
+    for inputs, share in ((None, 1.0), (4, 0.5)):
+        found = parameter_groups(network, inputs)
+        assert sum(len(group["params"]) for group in found) == 3
+        (shares,) = [g["share"] for g in found if any(p is first.weight for p in g["params"])]
+        assert shares == share
+
+
+def test_what_is_shared_gets_the_smallest_share_of_the_modules_that_have_it():
+    wide, across = torch.nn.Conv2d(16, 16, 1, bias=False), torch.nn.ConvTranspose2d(16, 16, 1)
+    across.weight = (
+        wide.weight
+    )  # read as (outputs, inputs) by one, as (inputs, outputs) by the other
+    stride = torch.nn.ConvTranspose2d(16, 16, 1, stride=2, bias=False)
+    stride.weight = wide.weight
+    for modules in ((wide, stride), (stride, wide)):
+        (group,) = parameter_groups(torch.nn.Sequential(*modules), 8)
+        assert group["share"] == 0.5
+
+
 def test_masks_are_judged_by_the_maps_of_the_readout_beside_labels(tiny, built, batch):
     masks = torch.zeros(8, 32, 32, dtype=torch.uint8)
     masks[:, 4:9, 7] = 1

@@ -121,12 +121,15 @@ def _level(found: Evidence, model: str, length: int, *, solved: bool) -> Part:
 
 
 def drop(found: Evidence, model: str) -> Part:
-    """Say that the accuracy of a network drops by a negligible amount."""
+    """Say that the accuracy of a network drops by a negligible amount.
+
+    The best of equally many runs are compared.
+    """
     says = (
         f"`{model}` drops by at most {NEGLIGIBLE:.0%} from {PATH_LENGTHS[0]} to {PATH_LENGTHS[-1]}"
     )
     ends = [found.cell(model, length) for length in PATH_LENGTHS[:: len(PATH_LENGTHS) - 1]]
-    cells = [cell for cell in ends if cell is not None]
+    cells = _equally_many([cell for cell in ends if cell is not None])
     if len(cells) < len(ends):
         return Part(says=says, numbers="", holds=None)
     values = [cell.best_value("accuracy") for cell in cells]
@@ -145,15 +148,15 @@ def drop(found: Evidence, model: str) -> Part:
 def above(found: Evidence, better: str, worse: str, length: int, measure: str = "accuracy") -> Part:
     """Say that one network is above another; of accuracies, intervals must not overlap.
 
-    The best of equally many runs are compared: the best of more is higher for no better network.
+    The best of equally many runs are compared.
     """
     what = "" if measure == "accuracy" else " in ALC"
     says = f"`{better}` is above `{worse}` at {length}{what}"
     first, second = found.cell(better, length), found.cell(worse, length)
     if first is None or second is None:
         return Part(says=says, numbers="", holds=None)
-    runs = min(len(first.rows), len(second.rows), RUNS)
-    first, second = Cell(first.rows[:runs]), Cell(second.rows[:runs])
+    first, second = _equally_many([first, second])
+    runs = len(first.rows)
     high, low = first.best_value(measure), second.best_value(measure)
     of_runs = "one run each" if runs == 1 else f"best of {runs} each"
     numbers = f"{_value(first, measure)}, {_value(second, measure)}; {of_runs}"
@@ -182,9 +185,8 @@ def falls(found: Evidence, model: str, measure: str) -> Part:
     """
     name = "accuracy" if measure == "accuracy" else "ALC"
     says = f"{name} of `{model}` falls with length"
-    cells = [cell for length in PATH_LENGTHS if (cell := found.cell(model, length)) is not None]
-    runs = min([RUNS, *(len(cell.rows) for cell in cells)])
-    cells = [Cell(cell.rows[:runs]) for cell in cells]
+    known = [cell for length in PATH_LENGTHS if (cell := found.cell(model, length)) is not None]
+    cells = _equally_many(known)
     numbers = ", ".join(_value(cell, measure) for cell in cells)
     if len(cells) < len(PATH_LENGTHS):
         return Part(says=says, numbers=numbers, holds=None)
@@ -193,6 +195,12 @@ def falls(found: Evidence, model: str, measure: str) -> Part:
     holds = not rises and ends[0][0] > ends[-1][1]
     why = "it rises" if rises else "its ends are not told apart"
     return Part(says=says, numbers=numbers, holds=holds, why="" if holds else why)
+
+
+def _equally_many(cells: list[Cell]) -> list[Cell]:
+    """Cut cells to as many runs as each has: the best of more is higher for no better network."""
+    runs = min([RUNS, *(len(cell.rows) for cell in cells)])
+    return [Cell(cell.rows[:runs]) for cell in cells]
 
 
 def _ends(cell: Cell, measure: str) -> tuple[float, float]:

@@ -31,7 +31,7 @@ from hgru_vision.papers.linsley2018 import BATCH_SIZE
 from hgru_vision.stimuli.audit import audit, stratify
 from hgru_vision.stimuli.scenes import cues
 from hgru_vision.training.config import RunConfig, Source
-from hgru_vision.training.data import final_data, pathfinder_config
+from hgru_vision.training.data import final_data, pathfinder_config, trained_on
 from hgru_vision.training.environment import pick_device
 from hgru_vision.training.evaluate import Evaluation, find_circuit, reestimate_statistics
 from hgru_vision.training.evaluate import evaluate as judge
@@ -125,19 +125,17 @@ def evaluate(
     ):
         if not fits:
             raise ValueError(f"--{name} is {value}; it must be {takes}")
+    drawn = {"preset": preset, "length": length, "seed": seed, "set": set or None}
+    files = {"exclude": exclude or None, "reduce": None if reduce == 1 else reduce}
+    _check_flags(images, files, drawn | {"reestimate": reestimate or None})
     opened = open_network(network)
     own_steps = _own_steps(opened.network) if numbers else None  # refused before work is done
     place = pick_device(device)
     model = opened.network.to(place)
     if images is None:
-        if reduce != 1 or exclude:
-            raise ValueError("--reduce and --exclude are for files; give --images FOLDER")
         data, what = _data(opened.config, preset, length, set, count, seed)
         chosen = np.arange(len(data))
     else:
-        drawn = {"preset": preset, "length": length, "seed": seed, "set": set or None}
-        if given := [name for name, value in drawn.items() if value is not None]:
-            raise ValueError(f"--{given[0]} is for images that are drawn, --images for files")
         data, what = _files(images, reduce, exclude), f"images in {images}"
         chosen = _first(count, len(data), images)
     if reestimate:
@@ -168,7 +166,7 @@ def evaluate(
         console.print(f"Right by label: {each}.")
     if images is not None:
         console.print("What a probe gets that follows no path is not known of files.")
-        if note := _size_note(opened.config, data, reduce):
+        for note in _notes(opened.config, data, chosen, reduce):
             console.print(note)
     shares = None
     if found.overlap is None and isinstance(data, Pathfinder) and len(data) < LEAST_AUDITED:
@@ -223,6 +221,15 @@ def parse_steps(text: str) -> list[int]:
     if not numbers or min(numbers) < 1:
         raise ValueError(f"--steps takes 1:16 or 4,8,12, numbers of 1 or more; got {text!r}")
     return numbers
+
+
+def _check_flags(images: Path | None, files: dict[str, Any], drawn: dict[str, Any]) -> None:
+    """Refuse flags of files where images are drawn, and the other way round."""
+    for name, value in (files if images is None else drawn).items():
+        if value is not None and images is None:
+            raise ValueError(f"--{name} is for files; give --images FOLDER")
+        if value is not None:
+            raise ValueError(f"--{name} is for images that are drawn, --images for files")
 
 
 def _data(
@@ -282,16 +289,29 @@ def _first(count: int | None, there: int, folder: Path) -> npt.NDArray[np.int64]
     return np.arange(there if count is None else count)
 
 
-def _size_note(config: RunConfig | None, data: ImageDataset, reduce: int) -> str | None:
+def _notes(
+    config: RunConfig | None, data: ImageDataset, chosen: npt.NDArray[np.int64], reduce: int
+) -> Iterator[str]:
+    """Say what of the files makes the accuracy another than that of the run."""
+    if config is None:
+        return
+    if known := trained_on(config, data, chosen):
+        yield f"[bold]{known:,} of them are among the images of its training.[/]"
+    if size := _size_note(config, data, reduce):
+        yield size
+
+
+def _size_note(config: RunConfig, data: ImageDataset, reduce: int) -> str | None:
     """Say so if images are larger or smaller than those of the training."""
-    if config is None or config.task.path is not None or config.task.dataset != "pathfinder":
+    if config.task.path is not None or config.task.dataset != "pathfinder":
         return None
     trained, description = pathfinder_config(config.task).size, data.describe()
     height, width = description["height"], description["width"]
     if height == width == trained:
         return None
     note = f"Images have {height} x {width} pixels, those of its training {trained} x {trained}"
-    if height == width and height > trained and height % trained == 0:
+    reducible = isinstance(data, ArchiveFolder) and height == width
+    if reducible and height > trained and height % trained == 0:
         return f"{note}: --reduce {reduce * height // trained} makes them alike."
     return f"{note}."
 

@@ -179,6 +179,8 @@ def change(config: RunConfig, changes: tuple[str, ...]) -> RunConfig:
             raise ValueError(f"the run has no field {path!r} (from --set {each})") from None
         if path == "model":  # another file has another check sum
             whole["model_folder"] = whole["model_sha256"] = None
+        if path == "start":
+            whole["start_sha256"] = None
     changed = RunConfig.from_json(whole)
     _check_rate(changed)
     return changed

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -230,6 +231,7 @@ class ParquetReader:
     def __init__(self, path: Path, file: Any, size: tuple[int, int]) -> None:
         self._path = path
         self._file = file
+        self._lock = Lock()  # a ParquetFile does not stand two reads at a time
         self._size = size
         self.labels = self._column("label").to_numpy()
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
@@ -250,7 +252,8 @@ class ParquetReader:
         groups = np.searchsorted(self._starts, rows, side="right") - 1
         images: list[np.ndarray] = [np.empty(0)] * len(rows)
         for group in np.unique(groups):
-            table = self._file.read_row_group(int(group), columns=[column], use_threads=False)
+            with self._lock:
+                table = self._file.read_row_group(int(group), columns=[column], use_threads=False)
             cells = table.column(column).combine_chunks().field("bytes")
             for place in np.flatnonzero(groups == group):
                 row = int(rows[place])

@@ -370,6 +370,8 @@ def _read_archive(root: Path, exclude: frozenset[str]) -> list[Row]:
                         f"exclude=[{row.image!r}]"
                     )
             rows.append(row)
+    if not rows and left_out:
+        raise ValueError(f"{folder} lists no other images than the {len(left_out)} to exclude")
     if not rows:
         raise ValueError(f"{folder} lists no image; it should hold 0.npy, 1.npy and so on")
     if unknown := sorted(exclude - left_out):

@@ -5,6 +5,7 @@ images that an uninterrupted one would have seen, and each process of several dr
 """
 
 import json
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -32,6 +33,7 @@ __all__ = [
     "evaluation_data",
     "final_data",
     "pathfinder_config",
+    "trained_on",
     "training_data",
 ]
 
@@ -169,8 +171,16 @@ def training_data(config: RunConfig, number: int) -> Mixture:
     True
     """
     stage = config.stages[number]
-    before = sum(each.images for each in config.stages[:number])
-    return _mixture(config, stage, "train", before, stage.images, stage.unique)
+    first, _ = _span(config, number)
+    return _mixture(config, stage, "train", first, stage.images, stage.unique)
+
+
+def _span(config: RunConfig, number: int) -> tuple[int, int]:
+    """Give the part of its streams, first and end, that a stage takes its images from."""
+    # Of `unique` images in another order a stage may show any, however few it shows.
+    taken = [max(stage.images, stage.unique or 0) for stage in config.stages]
+    stage, first = config.stages[number], sum(taken[:number])
+    return first, first + (stage.unique or stage.images)
 
 
 def evaluation_data(config: RunConfig, number: int) -> Mixture:
@@ -192,20 +202,48 @@ def check_data(config: RunConfig) -> None:
     _check_apart(config)
 
 
-def _check_apart(config: RunConfig) -> None:
-    """Refuse to train on held-out items, be they drawn or files."""
-    trained, held, before = [], [], 0
+def trained_on(config: RunConfig, data: ImageDataset, items: np.ndarray) -> int:
+    """Count the items of a dataset that lie where a run takes its training images from.
+
+    Files of a training that are not there any more are passed over.
+    """
+    stream, found = _stream(data), np.zeros(len(items), bool)
+    for number, source in _sources(config):
+        try:
+            other, first, last = _trained(config, number, source)
+        except (OSError, ValueError):
+            continue
+        if other == stream:
+            found |= (items >= first) & (items < last)
+    return int(found.sum())
+
+
+def _sources(config: RunConfig) -> Iterator[tuple[int, Source]]:
+    """Give the sources of all stages, with the stage's number, that have numbered images."""
     for number, stage in enumerate(config.stages):
         for source in stage.sources:
             if source.dataset != "bsds500":
-                data, first, last = _open(config, source, "train"), before, before + stage.images
-                if isinstance(data, Files):
-                    first, last = data.first, data.last
-                    held.append((_stream(data), last, len(data.stored), source.name))
-                else:
-                    held.append(_drawn(config, source, "validation"))
-                trained.append((_stream(data), first, last, f"stages[{number}], {source.name}"))
-        before += stage.images
+                yield number, source
+
+
+def _trained(config: RunConfig, number: int, source: Source) -> tuple[str, int, int]:
+    """Tell the training images of a source: stream, first and end."""
+    data = _open(config, source, "train")
+    if isinstance(data, Files):
+        return _stream(data), data.first, data.last
+    return _stream(data), *_span(config, number)
+
+
+def _check_apart(config: RunConfig) -> None:
+    """Refuse to train on held-out items, be they drawn or files."""
+    trained, held = [], []
+    for number, source in _sources(config):
+        trained.append((*_trained(config, number, source), f"stages[{number}], {source.name}"))
+        data = _open(config, source, "train")
+        if isinstance(data, Files):
+            held.append((_stream(data), data.last, len(data.stored), source.name))
+        else:
+            held.append(_drawn(config, source, "validation"))
     if config.task.dataset != "bsds500" and config.task.path is None:
         held.append(_drawn(config, config.task, "test"))
     for stream, start, end, name in held:

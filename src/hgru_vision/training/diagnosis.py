@@ -20,8 +20,9 @@ Cause = Literal["self-excited", "background"]
 SELF_EXCITED = 0.6
 FAR = 7  # pixels: beyond the reach of one 15x15 kernel
 
-# Standard deviation over images of a map's strongest value, in units of batch norm. Of the larger
-# of two maps it was 0.02 or less in a network that had turned away, 0.3 or more in one that learnt.
+# Standard deviation over images of a map's strongest value, over that of the map's pixels. Of the
+# larger of two maps it was 0.02 or less in a network that had turned away, 0.3 or more in one that
+# learnt.
 TURNED_AWAY = 0.05
 
 
@@ -48,11 +49,10 @@ def find_cause(network: nn.Module, images: Tensor) -> Cause | None:
         return None
     # After a batch norm activity is not 0 where there is none.
     before = [module.norm for module in network.modules() if isinstance(module, HGRUReleased)]
-    watched = (*(before or readouts), readouts[0].decide)
     seen: list[Tensor] = []
     hooks = [
-        module.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
-        for module in watched
+        (*before, *readouts)[0].register_forward_pre_hook(lambda _, given: seen.append(given[0])),
+        readouts[0].maps.register_forward_hook(lambda _, given, maps: seen.append(maps)),
     ]
     training = network.training
     try:
@@ -62,11 +62,12 @@ def find_cause(network: nn.Module, images: Tensor) -> Cause | None:
         network.train(training)
         for hook in hooks:
             hook.remove()
-    features, strongest = seen
+    features, maps = seen
     recurrent = any(isinstance(module, Circuit) for module in network.modules())
     if recurrent and _self_excited(features, images):
         return "self-excited"
-    return "background" if strongest.std(dim=0).max() < TURNED_AWAY else None
+    strongest = maps.amax(dim=(2, 3)).std(dim=0) / maps.std(dim=(0, 2, 3))
+    return "background" if strongest.max() < TURNED_AWAY else None
 
 
 def _self_excited(features: Tensor, images: Tensor) -> bool:

@@ -108,7 +108,8 @@ def evaluate(
     """Let a network decide about images that it is not trained on.
 
     The network runs in evaluation mode and is left in the mode in which it was found. Where its
-    output is not finite, the decision counts as wrong. For other precisions call this inside
+    output is not finite, the decision counts as wrong (a circuit that looks for this itself, such
+    as `EquilibriumHGRU`, raises an error). For other precisions call this inside
     `torch.autocast`.
 
     Parameters

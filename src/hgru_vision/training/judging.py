@@ -14,8 +14,9 @@ def judge(logits: Tensor, target: Tensor, boundaries: bool) -> Tensor:
     The AUC is there for boundaries alone, and 0 else.
     """
     asked = target != IGNORED
-    said = logits.argmax(dim=1)
-    right = (said == target) & logits.isfinite().all(dim=1)
+    # An output that is not finite is wrong, whatever is asked.
+    said = torch.where(logits.isfinite().all(dim=1), logits.argmax(dim=1), (target != 1).long())
+    right = said == target
     both, either = (said == 1) & (target == 1), asked & ((said == 1) | (target == 1))
     # Doubles count exactly up to 2**53.
     counts = [

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -217,7 +217,12 @@ class Session:
             torch.cuda.set_rng_state(state["cuda_random"], self.group.device)
 
     def _measure(self, data: ImageDataset, judged: ImageDataset) -> Measured:
-        return measure(self.step, self.group, data, judged, last=self.position.batch)
+        try:
+            return measure(self.step, self.group, data, judged, last=self.position.batch)
+        except FloatingPointError:  # a circuit that looks itself, such as EquilibriumHGRU
+            if self.group.size > 1:
+                raise  # the other processes wait; torchrun ends them all
+            self._diverge(self.position.batches, math.nan)
 
     def _look_for_stuck(self, held_out: ImageDataset) -> None:
         """Tell of a run at chance: when it is time to, and before that if its cause can be seen."""
@@ -248,7 +253,7 @@ class Session:
             self.display.say(f"At chance so far. {CAUSES[cause]}")
             self._warned_of = position.stage
 
-    def _diverge(self, batch: int, loss: float) -> None:
+    def _diverge(self, batch: int, loss: float) -> NoReturn:
         self.count_time(self.ahead)
         record_divergence(self.step, self.group, self.folder, self.position)
         raise DivergedError.at(batch, loss, self.config, self.folder)

@@ -235,13 +235,16 @@ def parameter_groups(network: nn.Module, full_rate_inputs: int | None) -> list[d
     >>> [(len(group["params"]), group["share"]) for group in parameter_groups(network, 100)]
     [(1, 0.5), (3, 1.0)]
     """
-    shares: dict[float, list[nn.Parameter]] = {}
+    smallest: dict[nn.Parameter, float] = {}  # what several modules share is one parameter
     for module in network.modules():
         for parameter in module.parameters(recurse=False):
-            share = 1.0
+            share = smallest.get(parameter, 1.0)
             if full_rate_inputs is not None:
-                share = min(1.0, full_rate_inputs / _inputs(module, parameter))
-            shares.setdefault(share, []).append(parameter)
+                share = min(share, full_rate_inputs / _inputs(module, parameter))
+            smallest[parameter] = share
+    shares: dict[float, list[nn.Parameter]] = {}
+    for parameter, share in smallest.items():
+        shares.setdefault(share, []).append(parameter)
     return [{"params": params, "share": share} for share, params in shares.items()]
 
 
