@@ -100,6 +100,18 @@ def test_the_time_gain_can_start_as_in_the_released_code():
     assert 0.9 <= near.min() < near.max() <= 1
 
 
+@pytest.mark.parametrize("name", ["hgru", "hgru_small", "hgru_released"])
+def test_the_time_gain_can_start_anywhere(name):
+    low = create_model(name, least_time_gain=-0.5, most_time_gain=0.5).features.eta
+    assert -0.5 <= low.min() < 0 < low.max() <= 0.5
+    assert low.requires_grad
+    same = create_model(name, least_time_gain=0.25, most_time_gain=0.25).features.eta
+    assert torch.equal(same, torch.full_like(same, 0.25))
+    own = create_model(name).features.eta
+    most = {"hgru_released": {"least_time_gain": 0.0, "most_time_gain": 1.0}}
+    assert torch.equal(create_model(name, **most.get(name, {})).features.eta, own)
+
+
 @pytest.mark.parametrize("name", ["hgru", "hgru_small"])
 def test_the_readout_can_be_that_of_the_released_code(name):
     usual, theirs = create_model(name), create_model(name, pool_first=True)
@@ -114,7 +126,14 @@ def test_the_released_network_has_the_released_filters_and_a_bias():
     assert torch.equal(network.input.bias, torch.zeros(25))
 
 
-@pytest.mark.parametrize("value", [-0.1, 1.5])
-def test_a_time_gain_that_is_none_is_refused(value):
-    with pytest.raises(ValueError, match=f"least_time_gain is {value}; it must be from 0 to 1"):
-        create_model("hgru", least_time_gain=value)
+@pytest.mark.parametrize("name", ["least_time_gain", "most_time_gain"])
+@pytest.mark.parametrize("value", [-1.5, 1.5])
+def test_a_time_gain_that_is_none_is_refused(name, value):
+    with pytest.raises(ValueError, match=f"{name} is {value}; it must be from -1 to 1"):
+        create_model("hgru", **{name: value})
+
+
+def test_a_least_time_gain_above_the_most_is_refused():
+    message = r"least_time_gain is 1\.0, more than most_time_gain, 0\.5"
+    with pytest.raises(ValueError, match=message):
+        create_model("hgru", most_time_gain=0.5)

@@ -43,11 +43,31 @@ __all__ = [
     "hgru_no_time_gain",
     "hgru_nonnegative",
     "hgru_released",
+    "start_time_gain",
 ]
 
 DRIVE_GAIN = 0.5
 """Factor on the drive. The paper has none; networks with half of the drive were seen to start to
 learn sooner, in trials that were not kept (docs/differences.md)."""
+
+
+def start_time_gain(
+    circuit: HGRU | HGRUReleased, least: float, most: float, generator: Generator
+) -> None:
+    """Let the time-gain start from U(least, most), or from a number if both are the same.
+
+    The paper gives no start; the released code has U(0, 1). Activity fades from step to step below
+    1, and changes its sign below 0.
+    """
+    for name, value in (("least_time_gain", least), ("most_time_gain", most)):
+        if not -1 <= value <= 1:
+            raise ValueError(f"{name} is {value}; it must be from -1 to 1")
+    if least > most:
+        raise ValueError(f"least_time_gain is {least}, more than most_time_gain, {most}")
+    if least == most:
+        nn.init.constant_(circuit.eta, least)
+    else:
+        nn.init.uniform_(circuit.eta, least, most, generator=generator)
 
 
 def _network(
@@ -63,18 +83,12 @@ def hgru(
     timesteps: int = TIMESTEPS,
     drive_gain: float = DRIVE_GAIN,
     least_time_gain: float = 1.0,
+    most_time_gain: float = 1.0,
     backend: Backend = "auto",
 ) -> nn.Module:
-    """Make the hGRU network, Eqs. 3 to 9.
-
-    The time-gain starts from U(`least_time_gain`, 1); with 0 as in the released code. The paper
-    gives no start.
-    """
-    if not 0 <= least_time_gain <= 1:
-        raise ValueError(f"least_time_gain is {least_time_gain}; it must be from 0 to 1")
+    """Make the hGRU network, Eqs. 3 to 9; its time-gain starts as `start_time_gain` says."""
     circuit = HGRU(timesteps=timesteps, backend=backend, generator=generator)
-    if least_time_gain < 1:
-        nn.init.uniform_(circuit.eta, least_time_gain, 1, generator=generator)
+    start_time_gain(circuit, least_time_gain, most_time_gain, generator)
     return _network(circuit, head, drive_gain, generator)
 
 
@@ -135,6 +149,8 @@ def hgru_released(
     head: Head,
     timesteps: int = TIMESTEPS,
     drive_gain: float = 1.0,
+    least_time_gain: float = 0.0,
+    most_time_gain: float = 1.0,
     backend: Backend = "auto",
 ) -> nn.Module:
     """Make the hGRU network of the authors' released code: its filters, circuit and readout.
@@ -142,6 +158,8 @@ def hgru_released(
     Their state starts from noise besides (docs/differences.md).
     """
     circuit = HGRUReleased(timesteps=timesteps, backend=backend, generator=generator)
+    if (least_time_gain, most_time_gain) != (0, 1):  # with which the circuit starts by itself
+        start_time_gain(circuit, least_time_gain, most_time_gain, generator)
     network = _network(circuit, head, drive_gain, generator)
     network.input = InputStage(drive_gain, bias=True)
     network.input.start_from(released_bank())
