@@ -15,7 +15,7 @@ FULL = {  # accuracies as the paper would have them
     "hgru_no_linear": (0.97, 0.9, 0.7),
     "hgru_no_quadratic": (0.96, 0.85, 0.65),
     "hgru_no_time_gain": (0.95, 0.9, 0.8),
-    "gru": (0.7, 0.65, 0.6),
+    "gru": (0.8, 0.7, 0.6),
     "gru_2l": (0.9, 0.7, 0.6),
     "hgru_bn": (0.99, 0.98, 0.97),
     "hgru_nonnegative": (0.985, 0.98, 0.96),
@@ -217,3 +217,47 @@ def test_runs_that_had_learnt_before_they_failed_are_told_so(ledger, row):
 def with_peak(row, accuracy):
     curve = (replace(row.result.curve[0], accuracy=accuracy), *row.result.curve[1:])
     return replace(row, result=replace(row.result, curve=curve))
+
+
+def with_curve(row, accuracies):
+    last = row.result.curve[-1]
+    curve = tuple(replace(last, accuracy=accuracy) for accuracy in accuracies)
+    return replace(row, result=replace(row.result, curve=curve))
+
+
+def test_one_low_evaluation_does_not_end_a_rise(row):
+    bumpy = (0.850, 0.901, 0.888, 0.915, 0.934, 0.917)  # a standard error is half a point
+    for accuracies, rising in ((bumpy, True), (bumpy[:5], False), (bumpy[3:] * 2, False)):
+        rows = [with_curve(row("gru_2l", 9, 0, 0.924, recipe="screen"), accuracies)]
+        part = finding(rows, "Two layers").parts[1]
+        assert part.says == "`gru_2l` does not solve 9"
+        assert (part.holds, "and still rising" in part.why) == (not rising, rising)
+
+
+def test_steps_are_compared_at_every_length(ledger):
+    found = finding(ledger(FULL | {"hgru_4": (0.979, 0.99, 0.6)}), "Accuracy falls")
+    assert [part.holds for part in found.parts] == [True, True, True, False, False, True]
+    assert "`hgru_6` is above `hgru_4` at 9: it is below" in found.reason
+
+
+def test_the_least_strained_network_drops_by_less_than_all_others(ledger, row):
+    same = FULL | {"hgru_6": (0.98, 0.9, 0.975), "hgru_4": (0.96, 0.96, 0.99)}
+    rows = ledger(same | {"hgru_no_linear": (0.7, 0.6, 0.5), "gru": (0.9, 0.9, None)})
+    found = finding(rows, "Length strains the hGRU")
+    assert found.told == "partly (1 of 5)"
+    assert [part.numbers for part in found.parts] == [
+        "0.5 and 0.5 points",
+        "0.5 and -3.0 points",
+        "0.5 and 20.0 points",
+        "0.5 and 31.0 points",
+        "99.0%, 98.5%, 90.0%, diverged",
+    ]
+    assert [part.why for part in found.parts] == [
+        "their intervals overlap",
+        "it drops by more",
+        "`hgru_no_linear` has nothing to drop from",
+        "",
+        "there is nothing to compare",
+    ]
+    short = [row("hgru", 6, recipe="screen")]
+    assert finding(short, "Length strains the hGRU").verdict == "not run yet"

@@ -40,12 +40,13 @@ def test_all_figures_are_drawn_or_said_not_to_be(tmp_path, capsys, row):
     assert "beyond: not drawn" in said
 
 
-def test_one_network_is_compared_with_none_unless_asked_for(tmp_path, row):
+def test_one_network_is_compared_with_none_unless_asked_for(tmp_path, capsys, row):
     append(tmp_path / "a.jsonl", row(length=14))
     where = ["--ledger", str(tmp_path), "--out", str(tmp_path / "out")]
     assert main(["figures", *where]) == 0
     names = {"exemplars.png", "curves.png", "seeds.png"}
     assert {path.name for path in (tmp_path / "out").glob("*/*")} == names
+    assert "beyond: left out, of one model alone; drawn if named" in capsys.readouterr().out
     assert main(["figures", "accuracy", *where]) == 0
     assert {path.name for path in (tmp_path / "out").glob("*/*")} == names | {"accuracy.png"}
 
@@ -109,6 +110,10 @@ def test_scores_of_boundaries_are_drawn(tmp_path, capsys):
     raw = score | {"split": "val", "nms": False, "radius": 0.01}
     (folder / "raw.json").write_text(json.dumps(raw))
     assert set(read_scores(folder)) == {"network", "raw (val, not thinned, radius 0.01)"}
+    (folder / "list.json").write_text(json.dumps(score | {"pictures": []}))
+    assert main(["figures", "boundaries", *where]) == 2
+    assert "list.json is no score" in capsys.readouterr().err
+    (folder / "list.json").unlink()
     (folder / "other.json").write_text('{"ods": {}}')
     assert main(["figures", "boundaries", *where]) == 2
     said = capsys.readouterr().err

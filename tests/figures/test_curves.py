@@ -67,3 +67,24 @@ def test_versions_of_a_network_of_ones_own_are_drawn_once_each(row):
     figure = curves(study)
     names = [text.get_text() for text in figure.axes[-1].get_legend().get_texts()]
     assert names == [f"leaky, file={digit * 8}" for digit in "ab"]
+
+
+def test_networks_of_one_panel_are_told_apart(row):
+    (study,) = studies([row(f"net{number}") for number in range(49)])
+    legend = curves(study).axes[-1].get_legend()
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names == [f"net{number}" for number in range(49)]  # in natural order
+    lines = legend.get_lines()
+    looks = {(line.get_color(), str(line._unscaled_dash_pattern)) for line in lines}
+    assert len(looks) == 49
+
+
+def test_long_names_are_not_broken_within_a_word(row):
+    rows = [row(), row(start="hgru.pathfinder14")]
+    (study,) = studies(
+        [*rows, row("nets.py:leaky_integrator_with_a_long_name", model_sha256="0" * 64)]
+    )
+    figure = curves(study)
+    names = [text.get_text() for axes in figure.axes[2::3] for text in axes.get_legend().texts]
+    assert "hGRU, start=\n  hgru.pathfinder14" in names
+    assert "leaky_integrator_\n  with_a_long_\n  name" in names

@@ -116,3 +116,18 @@ def test_networks_beyond_the_paper_stand_beside_the_hgru(full, partial):
     assert legend(axes)[:2] == ["hGRU", "hGRU (released)"]
     with pytest.raises(NothingToDraw, match="none of its networks was run"):
         beyond(partial)
+
+
+def test_the_key_fits_into_the_narrowest_figure(row):
+    rows = [row("hgru", 14, seed, accuracy) for seed, accuracy in enumerate((0.9, 0.8))]
+    (study,) = studies([*rows, row("gru", 14, 0, None)])
+    figure = accuracy(study)
+    figure.draw_without_rendering()
+    (key,) = figure.legends
+    assert len(key.get_texts()) == 4
+    assert key.get_window_extent().x1 <= figure.bbox.x1
+
+
+def test_networks_of_ones_own_stand_among_those_beyond_the_paper(row):
+    (study,) = studies([row("hgru"), row("nets.py:leaky", model_sha256="0" * 64)])
+    assert legend(beyond(study).axes[0])[-1] == "leaky (not run: 6, 9)"

@@ -30,3 +30,8 @@ def test_without_the_longest_paths_there_is_nothing(row):
     (study,) = studies([row(), row(batch=64)])  # one network, trained in two ways
     with pytest.raises(NothingToDraw, match="only one of its networks has an accuracy on paths"):
         parameters(study)
+
+
+def test_networks_of_ones_own_are_points_too(row):
+    (study,) = studies([row(), row("nets.py:leaky", model_sha256="0" * 64)])
+    assert {"hGRU", "leaky"} <= {text.get_text() for text in parameters(study).axes[0].texts}

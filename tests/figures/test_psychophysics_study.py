@@ -88,7 +88,7 @@ def test_neighbours_have_axes_and_names_of_their_own():
     figure = contour_study_figure(scores(), v1_gain=GAIN, path_angle=PEOPLE)
     titles = [axes.get_title("left") for axes in figure.axes]
     assert titles == [
-        "hgru",
+        "hGRU",
         "Macaque V1: neural gain",
         "Macaque V1: neural gain",
         "People: path angle",
@@ -115,3 +115,21 @@ def test_each_observer_has_a_panel_and_lengths_keep_their_colours():
 def test_nothing_is_not_drawn():
     with pytest.raises(NothingToDraw, match="there are no scores to draw"):
         contour_study_figure([])
+
+
+def test_what_stands_below_a_narrow_figure_fits_into_it():
+    observer = "folder/nets.py:leaky"
+    missing = [
+        f"{length} at {spacing:.2f}°" for length in (5, 9, 17) for spacing in (0.3, 0.4, 0.5)
+    ]
+    wide = [
+        Score(observer=each, length=length, spacing=2.06, proportion=0.5, trials=100)
+        for each in (observer, "hgru")
+        for length in (3, 4, 5)
+    ]
+    figure = contour_study_figure([*scores(observer), *wide], missing=missing)
+    assert figure.axes[0].get_title("left") == "leaky"
+    figure.draw_without_rendering()
+    (words,) = (text for text in figure.texts if text.get_text().startswith("not run: 5"))
+    assert "leaky, 3 paddles" in words.get_text().replace("\n", " ")
+    assert words.get_window_extent().x1 <= figure.bbox.x1

@@ -97,7 +97,7 @@ def read_scores(folder: Path) -> dict[str, BoundaryScore]:
         try:
             value = json.loads(path.read_text())
             scores[f"{path.stem}{_otherwise(value)}"] = BoundaryScore.from_json(value)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"{path} is no score, as hgru eval-boundaries --json writes it: {error!r}"
             ) from error

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import hypot
+from statistics import mean
 
 from hgru_vision.analysis.study import LEARNT, Cell, Network, Study, studies
 from hgru_vision.papers.linsley2018 import PATH_LENGTHS, RUNS
@@ -20,6 +22,7 @@ __all__ = [
     "Part",
     "above",
     "drop",
+    "drops_less",
     "falls",
     "only_one_solves",
     "solved",
@@ -31,7 +34,7 @@ SOLVED = 0.95
 NEGLIGIBLE = 0.02
 """A drop in accuracy up to this counts as negligible."""
 RISING = 0.01
-"""Rise over the last quarter of a learning curve from which it counts as unfinished."""
+"""Rise between the last two thirds of a learning curve from which it counts as unfinished."""
 
 RECIPE = "screen"
 """By which networks are compared, where a claim does not say otherwise."""
@@ -145,6 +148,31 @@ def drop(found: Evidence, model: str) -> Part:
     return Part(says=says, numbers=numbers, holds=holds, why="" if holds else why)
 
 
+def drops_less(found: Evidence, model: str, other: str) -> Part:
+    """Say that the accuracy of one network drops by less with length than that of another.
+
+    The best of equally many runs are compared; the intervals of the drops must not overlap.
+    """
+    short, long = PATH_LENGTHS[0], PATH_LENGTHS[-1]
+    says = f"`{model}` drops by less than `{other}` from {short} to {long}"
+    known = [found.cell(name, length) for name in (model, other) for length in (short, long)]
+    cells = _equally_many([cell for cell in known if cell is not None])
+    if len(cells) < len(known):
+        return Part(says=says, numbers="", holds=None)
+    accuracies = [accuracy for cell in cells if (accuracy := cell.best_value("accuracy"))]
+    if len(accuracies) < len(cells):
+        numbers = ", ".join(_value(cell) for cell in cells)
+        return Part(says=says, numbers=numbers, holds=False, why="there is nothing to compare")
+    low, own, high = _drop(cells[0], cells[1])
+    least, others, _ = _drop(cells[2], cells[3])
+    numbers = f"{100 * own:.1f} and {100 * others:.1f} points"
+    holds = high < least and accuracies[2] >= LEARNT
+    why = "it drops by more" if low > others else "their intervals overlap"
+    if accuracies[2] < LEARNT:
+        why = f"`{other}` has nothing to drop from"
+    return Part(says=says, numbers=numbers, holds=holds, why="" if holds else why)
+
+
 def above(found: Evidence, better: str, worse: str, length: int, measure: str = "accuracy") -> Part:
     """Say that one network is above another; of accuracies, intervals must not overlap.
 
@@ -246,10 +274,22 @@ def _why_low(cell: Cell) -> str:
 
 
 def _rising(run: Result) -> bool:
-    """Whether the last quarter of a learning curve is above the one before it."""
+    """Whether the last third of a stage's learning curve is above the third before it.
+
+    Means of two evaluations at least: single ones differ by a point or two with nothing learnt.
+    """
     last = [point.accuracy for point in run.curve if point.stage == run.curve[-1].stage]
-    quarter = len(last) // 4
-    return sum(last[-quarter:]) - sum(last[-2 * quarter : -quarter]) > RISING * quarter > 0
+    third = len(last) // 3
+    return third >= 2 and mean(last[-third:]) - mean(last[-2 * third : -third]) > RISING
+
+
+def _drop(short: Cell, long: Cell) -> tuple[float, float, float]:
+    """Give the interval of a drop and, between its ends, the drop (Newcombe, 1998, method 10)."""
+    (a, b), (c, d) = _interval(short), _interval(long)
+    before, after = short.best_value("accuracy"), long.best_value("accuracy")
+    assert before is not None and after is not None
+    fall = before - after
+    return fall - hypot(before - a, d - after), fall, fall + hypot(b - before, after - c)
 
 
 def _interval(cell: Cell) -> tuple[float, float]:

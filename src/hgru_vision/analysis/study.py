@@ -24,6 +24,7 @@ from hgru_vision.analysis.learning import (
     name_of_alc,
 )
 from hgru_vision.models.catalogue import CATALOGUE
+from hgru_vision.models.registry import in_natural_order
 from hgru_vision.papers.linsley2018 import PATH_LENGTHS
 from hgru_vision.stimuli.contours import SPACED_BY
 from hgru_vision.sweeps.ledger import LedgerRow
@@ -127,7 +128,12 @@ class Study:
 
         def place(each: Network) -> tuple[Any, ...]:
             numbers = [float(number) for number in re.findall(r"-?\d+\.?\d*", each.variant)]
-            return order.get(each.model, len(order)), each.model, numbers, each.variant
+            return (
+                order.get(each.model, len(order)),
+                in_natural_order(each.model),
+                numbers,
+                each.variant,
+            )
 
         return sorted(found, key=place)
 

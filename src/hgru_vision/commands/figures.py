@@ -27,7 +27,7 @@ from hgru_vision.figures.registry import (
     check_name,
     draw,
 )
-from hgru_vision.figures.style import NothingToDraw, missing_note, save, save_figure
+from hgru_vision.figures.style import NothingToDraw, save, save_figure
 from hgru_vision.papers import linsley2018
 from hgru_vision.stimuli.contours import conditions
 from hgru_vision.sweeps.ledger import LedgerRow, LedgerWarning, read_ledger
@@ -98,10 +98,11 @@ def figures(
         if not study.pathfinder:
             continue  # the pages above are for these
         print(summary(study))
-        alone = len({network.model for network in study.networks}) == 1
-        for each in of_studies:
-            if name == "all" and alone and each in COMPARISONS:
-                continue
+        asked = of_studies
+        if name == "all" and len({network.model for network in study.networks}) == 1:
+            asked = [each for each in of_studies if each not in COMPARISONS]
+            print(f"  {', '.join(COMPARISONS)}: left out, of one model alone; drawn if named")
+        for each in asked:
             path = out / study.folder / f"{each}.{format}"
             try:
                 figure = draw(each, study)
@@ -145,13 +146,13 @@ def _contours(rows: list[LedgerRow]) -> Figure:
     if not rows:
         raise NothingToDraw("no network was trained on contours; `hgru sweep contours` does it")
     scores = scores_of_rows(rows)
-    figure = contour_study_figure(scores, note=_unfinished(rows))
+    figure = contour_study_figure(scores, missing=_unfinished(rows))
     Console().print(findings_table(scores, trained_apart=True))
     return figure
 
 
-def _unfinished(rows: list[LedgerRow]) -> str:
-    """Say which of the paper's conditions no run has come to the end of."""
+def _unfinished(rows: list[LedgerRow]) -> list[str]:
+    """Name which of the paper's conditions no run has come to the end of."""
     ended = {
         (row.config.task.length, contour_config(row.config.task).shear)
         for row in rows
@@ -161,10 +162,8 @@ def _unfinished(rows: list[LedgerRow]) -> str:
     for count in (linsley2018.CONTOUR_DATASETS, fewer):
         asked = {(each.length, each.shear): each for each in conditions(count)}
         if ended <= set(asked):
-            return missing_note(
-                [f"{c.length} at {c.spacing:.2f}°" for key, c in asked.items() if key not in ended]
-            )
-    return ""
+            return [f"{c.length} at {c.spacing:.2f}°" for k, c in asked.items() if k not in ended]
+    return []
 
 
 def read_told(ledger: Path) -> list[LedgerRow]:

@@ -2,7 +2,13 @@
 
 from collections.abc import Sequence
 
-from hgru_vision.analysis.claim_parts import NEGLIGIBLE, RECIPE, SOLVED, Evidence
+from hgru_vision.analysis.claim_parts import (
+    NEGLIGIBLE,
+    RECIPE,
+    RISING,
+    SOLVED,
+    Evidence,
+)
 from hgru_vision.analysis.claims import Claim, Finding, judge
 from hgru_vision.analysis.study import LEARNT, Cell, studies
 from hgru_vision.figures.names import display
@@ -30,15 +36,16 @@ number of ours is in it.
 - The best of up to {linsley2018.RUNS} runs counts, as in the paper; beside it stand the mean over
   all runs and how many failed (diverged or below {LEARNT:.0%}).
 - The paper gives no numbers. A length counts as **solved** from {SOLVED:.0%} on, and as not solved
-  below it if the network was not still rising; a drop up to {NEGLIGIBLE:.0%} from a length that is
+  below it if the network was not still rising (by more than {RISING:.0%} between the second and
+  the last third of its last stage); a drop up to {NEGLIGIBLE:.0%} from a length that is
   solved is **negligible**; one accuracy is **above** another if the 95 % intervals of the
   best of equally many runs do not overlap, and **falls** with length if so its ends are told apart
   and no length is above a shorter one. These intervals are over test images: what seeds differ
   by is not in them, and of one run each nothing is known of it. An ALC has no interval: the larger
   one is above, by however little. So parts of one run each that are decided by a point or two are
   not to be relied on.
-- A claim whose parts all hold is reproduced; some, partly; none, not. A claim of which a part was
-  not run is at most partly reproduced.
+- A claim whose parts all hold is reproduced; some, partly (with their number); none, not. A claim
+  of which a part was not run is at most partly reproduced.
 """
 
 
@@ -60,7 +67,7 @@ def claims_page(rows: Sequence[LedgerRow]) -> str:
 def _summary(found: Sequence[tuple[Claim, Finding]]) -> str:
     lines = ["| | claim | verdict |", "| --- | --- | --- |"]
     for number, (claim, finding) in enumerate(found, start=1):
-        lines.append(f"| {number} | {claim.name} | **{finding.verdict}** |")
+        lines.append(f"| {number} | {claim.name} | **{finding.told}** |")
     return "\n".join(lines) + "\n"
 
 
@@ -76,7 +83,7 @@ def _variants(rows: Sequence[LedgerRow]) -> str:
 
 
 def _section(number: int, claim: Claim, finding: Finding) -> str:
-    lines = [f"## {number}. {claim.name}: {finding.verdict}", ""]
+    lines = [f"## {number}. {claim.name}: {finding.told}", ""]
     lines += [f"{claim.says} ({claim.place}.)", ""]
     lines += ["| part | ours | holds |", "| --- | --- | --- |"]
     for part in finding.parts:

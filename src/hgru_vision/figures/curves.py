@@ -1,5 +1,6 @@
 """Learning curves of all runs: held-out accuracy against images, a panel a class and length."""
 
+import re
 import textwrap
 
 import numpy as np
@@ -10,6 +11,7 @@ from hgru_vision.analysis.study import Network, Study
 from hgru_vision.figures.names import EVERY, display, not_run
 from hgru_vision.figures.style import (
     GREY,
+    PALETTE,
     NothingToDraw,
     accuracy_axis,
     footnote,
@@ -23,6 +25,17 @@ from hgru_vision.training.result import Result
 __all__ = ["curves"]
 
 LETTERS = 20  # of a line of a name
+
+Dashes = str | tuple[int, tuple[float, ...]]
+_DASHES: tuple[Dashes, ...] = (
+    "-",
+    "--",
+    ":",
+    "-.",
+    (0, (5, 1, 1, 1, 1, 1)),
+    (0, (1, 3)),
+    (0, (9, 3)),
+)
 
 
 def curves(study: Study) -> Figure:
@@ -120,10 +133,18 @@ def _lines(networks: list[Network]) -> int:
 
 
 def _label(network: Network) -> str:
-    """Name a network in short lines, so that the panels stay wide."""
-    return textwrap.fill(display(network), LETTERS, subsequent_indent="  ")
+    """Name a network in short lines, so that the panels stay wide.
+
+    Within a word that fills a line alone, one may also end behind an = or a _.
+    """
+    words = display(network).split()
+    parted = (
+        re.sub(r"(?<=[=_])", " ", each) if len(each) > LETTERS - 2 else each for each in words
+    )
+    lines = textwrap.wrap(" ".join(parted), LETTERS, subsequent_indent="  ", break_on_hyphens=False)
+    return "\n".join(re.sub(r"(?<=[=_]) ", "", line) for line in lines)
 
 
-def _dashes(number: int) -> str:
-    """Colours that come again are dashed, then dotted."""
-    return ("-", "--", ":")[min(number // 7, 2)]
+def _dashes(number: int) -> Dashes:
+    """Tell apart colours that come again."""
+    return _DASHES[number // len(PALETTE) % len(_DASHES)]

@@ -18,11 +18,11 @@ from hgru_vision.stimuli._types import Floats
 __all__ = ["eigenconnectivity_figure"]
 
 SHOWN = 6  # components that fit in the row
-RED, BLUE, GREEN = PALETTE[:3]
-RED_BLUE = LinearSegmentedColormap.from_list("red-blue", [BLUE, "#FFFFFF", RED])
+ORANGE, BLUE, GREEN, PINK = PALETTE[:4]
+ORANGE_BLUE = LinearSegmentedColormap.from_list("orange-blue", [BLUE, "#FFFFFF", ORANGE])
 INCHES = 3.1  # height of a network
 NOTE = (
-    "Kernels are turned until the sending channel's orientation is vertical (black ticks). Red: "
+    "Kernels are turned until the sending channel's orientation is vertical (black ticks). Orange: "
     "positive weights, blue: negative, in components\nas between channels of like orientation; "
     "each map has a scale of its own. Along, across: places within 22.5° of the axis or of its\n"
     "normal. Bands: 95 % bootstrap intervals over channels."
@@ -90,7 +90,7 @@ def _orientations(axes: Axes, found: Eigenconnectivity) -> None:
 def _map(axes: Axes, weights: Floats, disc: np.ndarray, title: str) -> None:
     reach = abs(weights).max() or 1.0
     shown = np.where(disc, weights, np.nan)
-    axes.imshow(shown, cmap=RED_BLUE, vmin=-reach, vmax=reach, interpolation="nearest")
+    axes.imshow(shown, cmap=ORANGE_BLUE, vmin=-reach, vmax=reach, interpolation="nearest")
     middle, size = (len(disc) - 1) / 2, len(disc)
     for end in (-0.5, size - 0.5):
         outwards = np.sign(end - middle) * 0.09 * size
@@ -106,8 +106,8 @@ def _title(axes: Axes, text: str) -> None:
 def _distance(axes: Axes, found: Eigenconnectivity) -> None:
     profiles = found.association
     _profile(axes, profiles.around, "all around", GREY)
-    _profile(axes, profiles.across, "across", BLUE)
-    _profile(axes, profiles.along, "along", RED)
+    _profile(axes, profiles.across, "across", PINK)
+    _profile(axes, profiles.along, "along", GREEN)
     _finish(axes, "like orientations", "along - across", profiles.collinearity)
     axes.set(xlabel="distance (places of the map)", ylabel="mean weight")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -118,8 +118,8 @@ def _distance(axes: Axes, found: Eigenconnectivity) -> None:
 
 def _angle(axes: Axes, found: Eigenconnectivity) -> None:
     profiles = found.association
-    _profile(axes, profiles.across_by_angle, "across", BLUE)
-    _profile(axes, profiles.along_by_angle, "along", RED)
+    _profile(axes, profiles.across_by_angle, "across", PINK)
+    _profile(axes, profiles.along_by_angle, "along", GREEN)
     _finish(axes, "all distances but 0", "like - orthogonal, along", profiles.likeness)
     axes.set(xlabel="difference in orientation (°)", xticks=[0, 30, 60, 90])
 
@@ -141,8 +141,8 @@ def _finish(axes: Axes, which: str, difference: str, contrast: Estimate) -> None
 def _spectrum(axes: Axes, found: Eigenconnectivity) -> None:
     count = len(found.components)
     numbers = np.arange(1, len(found.shares) + 1)
-    axes.plot(numbers, np.cumsum(found.shares), color=GREEN)
-    axes.plot(numbers[:count], np.cumsum(found.shares)[:count], "o", color=GREEN, markersize=2)
+    axes.plot(numbers, np.cumsum(found.shares), color="k")
+    axes.plot(numbers[:count], np.cumsum(found.shares)[:count], "o", color="k", markersize=2)
     axes.set(xscale="log", ylim=(0, 1.02), xlabel="components")
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.set_title(

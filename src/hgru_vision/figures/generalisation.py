@@ -167,7 +167,8 @@ def _sentences(rows: Sequence[Row]) -> Iterator[str]:
         said += f", of {' or '.join(f'{n:,}' for n in counts)} test images"
     if any(row.n and _vague(row) for row in rows):
         said += f"; in brackets if their 95 % interval is wider than {100 * VAGUE:.0f} points"
-    yield f"{said}. Framed: the task of the training. Grey: not measured."
+    framed = "Framed: the task of the training (of several lengths the longest)"
+    yield f"{said}. {framed}. Grey: not measured."
     probed = sorted({row.images for row in rows if row.condition.axis == "probe"})
     if probed:
         yield (

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from hgru_vision.analysis.study import Network
+from hgru_vision.analysis.study import Network, Study
 from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.papers.linsley2018 import DEPTHS, FRACTIONS
 from hgru_vision.references import is_reference
 
-__all__ = ["BEYOND", "EVERY", "MAIN", "SUPPLEMENT", "Panels", "display", "not_run", "short"]
+__all__ = ["BEYOND", "EVERY", "MAIN", "SUPPLEMENT", "Panels", "display", "not_run", "own", "short"]
 
 Panels = dict[str, tuple[str, ...]]
 """Networks of each panel, by its title."""
@@ -43,6 +43,11 @@ def display(network: Network) -> str:
     """
     name = _display(network.model)
     return f"{name}, {network.variant}" if network.variant else name
+
+
+def own(study: Study) -> tuple[str, ...]:
+    """Name the networks of a study that are the user's own."""
+    return tuple(dict.fromkeys(each.model for each in study.networks if is_reference(each.model)))
 
 
 def short(network: Network, title: str) -> str:

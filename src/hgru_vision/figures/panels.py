@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, FigureBase
+from matplotlib.figure import Figure, FigureBase, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation
 
@@ -28,7 +28,8 @@ from hgru_vision.papers.linsley2018 import RUNS
 __all__ = ["Measure", "draw_panels", "figure_of_panels", "key", "require"]
 
 Measure = Literal["accuracy", "alc"]
-LEAST_WIDTH = 3.4  # inches: what the key needs
+LEAST_WIDTH = 3.4  # inches: what two entries of the key need
+WIDE_KEY = 5.2  # inches: what all four need
 DODGE = 0.09  # of a step in length, so that networks of equal accuracy are seen side by side
 
 
@@ -168,7 +169,7 @@ def _shortcut(axes: Axes, study: Study) -> None:
             axes.plot(ends, [accuracy] * 2, ":", color=GREY, linewidth=1.2, zorder=4)
 
 
-def key(figure: FigureBase, study: Study, measure: Measure) -> None:
+def key(figure: Figure | SubFigure, study: Study, measure: Measure) -> None:
     """Say above the panels what the marks mean."""
     runs = [len(cell.rows) for cell in study.cells.values()]
     fewest, most = min(*runs, RUNS), min(max(runs), RUNS)
@@ -186,7 +187,7 @@ def key(figure: FigureBase, study: Study, measure: Measure) -> None:
     figure.legend(
         handles=handles,
         loc="outside upper left",
-        ncols=4,
+        ncols=2 if figure.bbox.width / figure.dpi < WIDE_KEY else 4,
         title=study.name,
         alignment="left",
         title_fontproperties={"weight": "bold", "size": 8.5},

@@ -5,7 +5,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from hgru_vision.analysis.study import Network, Study
-from hgru_vision.figures.names import MAIN, Panels, display
+from hgru_vision.figures.names import MAIN, Panels, display, own
 from hgru_vision.figures.style import (
     FAMILY_MARKS,
     NothingToDraw,
@@ -26,7 +26,7 @@ def parameters(study: Study) -> Figure:
     """Draw the best run's accuracy on the longest paths against the multiple of the hGRU's size."""
     with style():
         figure = new_figure(height=4.2)
-        draw_against_parameters(figure, study, MAIN)
+        draw_against_parameters(figure, study, MAIN | {"Own": own(study)})
     return figure
 
 
@@ -53,6 +53,7 @@ def draw_against_parameters(figure: FigureBase, study: Study, panels: Panels) ->
             f"{number} of its networks has an accuracy on paths of {length} paddles"
         )
     axes = figure.subplots()
+    multiples = [multiple for multiple, _, _ in points]
     names = []
     for multiple, best, network in points:
         colour, shape = FAMILY_MARKS[family(network.model)]
@@ -63,7 +64,7 @@ def draw_against_parameters(figure: FigureBase, study: Study, panels: Panels) ->
         xscale="log",
         xlabel="parameters, as a multiple of the hGRU's",
         ylabel=f"accuracy, paths of {length} paddles",
-        xlim=(0.15, 3000),
+        xlim=(min(0.15, min(multiples) / 2), max(3000, 2 * max(multiples))),  # those of the paper
     )
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}x"))
     axes.xaxis.set_minor_formatter(NullFormatter())

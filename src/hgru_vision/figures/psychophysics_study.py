@@ -5,6 +5,7 @@ They are drawn on axes of their own, under their own names, and never over the n
 """
 
 import math
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,6 +18,8 @@ from hgru_vision.analysis.psychophysics import Score, can_be_fitted, fit_scores
 from hgru_vision.analysis.psychophysics_findings import BEYOND
 from hgru_vision.analysis.psychophysics_neighbours import PathAngle, Points, V1Gain
 from hgru_vision.analysis.psychophysics_study import pooled
+from hgru_vision.analysis.study import Network
+from hgru_vision.figures.names import display
 from hgru_vision.figures.psychophysics import lowest_shown
 from hgru_vision.figures.style import (
     LIGHT,
@@ -25,6 +28,7 @@ from hgru_vision.figures.style import (
     accuracy_axis,
     footnote,
     mark,
+    missing_note,
     new_figure,
     style,
 )
@@ -33,6 +37,11 @@ from hgru_vision.papers import linsley2018
 COLUMNS = 3
 SIDE_BY_SIDE = 0.008  # of the axis, between lengths
 BARS = "Bars of several runs go from the worst to the best."
+SOURCES = (
+    "Gain: Li, Piech and Gilbert (2006), neurons, not answers. Path angle: Field, Hayes and Hess "
+    "(1993), other stimuli. Both digitised from figures; neither is the experiment of Li and "
+    "Gilbert (2002)."
+)
 UNSHEARED = linsley2018.GRID_CELL * math.sqrt(2)  # degrees
 
 
@@ -43,7 +52,7 @@ def contour_study_figure(
     unsheared: float = UNSHEARED,
     v1_gain: V1Gain | None = None,
     path_angle: PathAngle | None = None,
-    note: str = "",
+    missing: Sequence[str] = (),
 ) -> Figure:
     """Draw accuracy against relative spacing, a curve for each length, a panel for each observer.
 
@@ -65,15 +74,15 @@ def contour_study_figure(
         Draw the gain of neurons in macaque V1 in panels of its own; see `read_v1_gain`.
     path_angle
         Draw people's answers against path angle in a panel of its own; see `read_path_angle`.
-    note
-        To be written below, such as what was not run.
+    missing
+        What was not run, to be named below.
 
     Examples
     --------
     >>> scores = [Score(observer="hgru", length=9, spacing=x, proportion=1 - x, trials=50)
     ...           for x in (0.27, 0.35, 0.47)]
     >>> [axes.get_title("left") for axes in contour_study_figure(scores).axes]
-    ['hgru']
+    ['hGRU']
     """
     if not scores:
         raise NothingToDraw("there are no scores to draw")
@@ -112,16 +121,12 @@ def contour_study_figure(
                 _gain(next(panels), points, against)
         if path_angle:
             _angles(next(panels), path_angle)
-        sources = (
-            "Gain: Li, Piech and Gilbert (2006), neurons, not answers. Path angle: Field, "
-            "Hayes and Hess (1993), other stimuli.\nBoth digitised from figures; neither is "
-            "the experiment of Li and Gilbert (2002)."
-        )
+        letters = 125 if columns > 1 else 72  # in a line below
         words = (
-            note,
+            missing_note(missing, letters),
             BARS if len(pooled(scores)) < len(scores) else "",
-            _in_words(far) if far != scores else "",
-            sources if neighbours else "",
+            textwrap.fill(_in_words(far), letters) if far != scores else "",
+            textwrap.fill(SOURCES, letters) if neighbours else "",
         )
         footnote(figure, "\n".join(filter(None, words)))
     return figure
@@ -131,7 +136,7 @@ def _in_words(far: Sequence[Score]) -> str:
     """Say what came of conditions that are not drawn."""
     several = len({score.observer for score in far}) > 1
     return "; ".join(
-        (f"{score.observer}, " if several else "")
+        (f"{display(Network(score.observer))}, " if several else "")
         + f"{score.length} paddles {score.spacing:.2f}° apart: {score.proportion:.1%}"
         for score in pooled(far)
     )
@@ -172,7 +177,9 @@ def _accuracies(
             label=f"{length} paddles",
         )
     accuracy_axis(axes, low=lowest_shown(scores))
-    axes.set(title=observer, xlabel="relative spacing of paddles", ylabel="correct")
+    axes.set(
+        title=display(Network(observer)), xlabel="relative spacing of paddles", ylabel="correct"
+    )
 
 
 def _ends(point: Score, runs: Sequence[Score]) -> tuple[float, float]:

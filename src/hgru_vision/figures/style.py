@@ -159,7 +159,8 @@ def missing_note(names: Sequence[str], columns: int = 125) -> str:
     'not run: GRU; U-Net'
     """
     whole = (name.replace(" ", "\N{NO-BREAK SPACE}") for name in names)
-    return textwrap.fill(f"not run: {'; '.join(whole)}", columns) if names else ""
+    note = f"not run: {'; '.join(whole)}"
+    return textwrap.fill(note, columns, break_on_hyphens=False) if names else ""
 
 
 def footnote(figure: FigureBase, text: str) -> None:
