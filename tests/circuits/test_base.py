@@ -184,6 +184,16 @@ def test_a_cpu_takes_a_few_images_at_a_time_and_gives_the_same(cls, training, mo
     torch.testing.assert_close((layer(x), layer(x, return_trajectory=True).h1), together)
 
 
+@every_circuit
+def test_an_exporter_keeps_the_number_of_images_free(cls):
+    layer = cls(channels=2, kernel_size=3, timesteps=2).eval()
+    free = {"x": {0: torch.export.Dim("batch")}}
+    exported = torch.export.export(layer, (drive(2, 2, 6, 5),), dynamic_shapes=free).module()
+    for images in (1, 5):
+        x = drive(images, 2, 6, 5)
+        torch.testing.assert_close(exported(x), layer(x))
+
+
 def test_zero_start_is_the_default():
     layer, x = HGRU(2, 3, 2), drive(2, 2, 5, 5)
     assert torch.equal(layer(x), layer(x, state=torch.zeros_like(x)))
@@ -194,6 +204,22 @@ def test_random_start_is_fixed_without_a_generator_and_the_same_for_every_image(
     assert torch.equal(layer(x), layer(x))
     torch.testing.assert_close(layer(x)[1:], layer(x[1:]))
     assert not torch.allclose(layer(x), layer(x, state=torch.zeros_like(x)))
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_an_exporter_does_not_get_a_random_start(strict):
+    layer, x = HGRU(2, 3, 2, start="random"), drive(2, 2, 5, 5)
+    text = "start is 'random', which an exported network would draw anew in every call; pass state"
+    with pytest.raises(Exception, match=text):
+        torch.export.export(layer, (x,), strict=strict)
+    exported = torch.export.export(layer, (x, x), strict=strict).module()
+    torch.testing.assert_close(exported(x, x), layer(x, state=x))
+
+
+def test_random_start_under_vmap():
+    layer, x = HGRU(2, 3, 2, start="random"), drive(2, 2, 5, 5)
+    each = torch.vmap(lambda image: layer(image[None])[0], randomness="same")
+    torch.testing.assert_close(each(x), layer(x))
 
 
 def test_random_start_follows_the_generator():
@@ -259,6 +285,25 @@ def test_bad_input():
         layer(x, state=torch.zeros(1, 2, 4, 4, dtype=torch.float64))
     with pytest.raises(TypeError, match=r"x is torch.float16 and the layer torch.float32; convert"):
         layer(x.half())
+
+
+class WithoutParameters(Circuit):
+    """Follows its drive."""
+
+    def build(self, generator):
+        pass
+
+    def prepare(self, x):
+        return None
+
+    def step(self, x, h2, t, horizontal=None):
+        return Trajectory(x, (h2 + x) / 2, x, x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_circuit_without_parameters_takes_any_dtype(dtype):
+    x = drive(1, 2, 4, 4, dtype=dtype)
+    assert torch.equal(WithoutParameters(2, 3, 2)(x), 0.75 * x)
 
 
 def test_a_half_precision_layer_runs_on_a_cpu():

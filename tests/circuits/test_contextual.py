@@ -367,6 +367,20 @@ def test_figure_has_six_panels_and_a_colour_bar() -> None:
     assert len(contextual_figure().axes) == 7
 
 
+def test_demonstrations_take_a_model_in_training_and_in_float64() -> None:
+    model = hand_set_model()
+    double = {
+        field.name: kernel.double().requires_grad_()
+        for field in dataclasses.fields(model)
+        if isinstance(kernel := getattr(model, field.name), Tensor)
+    }
+    trained = dataclasses.replace(model, **double)
+    ours, theirs = surround_suppression(trained, largest=2), surround_suppression(largest=2)
+    assert ours.parallel.dtype == "float64"
+    assert ours.parallel == pytest.approx(theirs.parallel, rel=1e-5)
+    assert len(contextual_figure(trained).axes) == 7
+
+
 def test_demonstrations_refuse_what_they_cannot_show() -> None:
     with pytest.raises(ValueError, match=r"largest must be between 1 and 10, got 11"):
         surround_suppression(largest=11)

@@ -141,8 +141,10 @@ def test_onnx(tmp_path, kernel_size):
 
     layer, x = HGRU(8, kernel_size, 2).eval(), drive(2, 8, 20, 25)
     path = tmp_path / "hgru.onnx"
-    torch.onnx.export(layer, (x,), path, dynamo=True, verbose=False)
+    free = ({0: torch.export.Dim("batch")},)
+    torch.onnx.export(layer, (x,), path, dynamo=True, verbose=False, dynamic_shapes=free)
     session = onnxruntime.InferenceSession(path)
+    x = drive(3, 8, 20, 25)
     (out,) = session.run(None, {session.get_inputs()[0].name: x.numpy()})
     torch.testing.assert_close(torch.from_numpy(out), layer(x).detach(), rtol=1e-4, atol=1e-5)
     # The two gates of a step are convolutions; small kernels are too, large ones matrix products.

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from hgru_vision.circuits import HGRU, LESIONS
+from hgru_vision.circuits import HGRU, LESIONS, LesionedHGRU
 
 MISSING = {
     "linear": ("mu", "kappa", "beta"),
@@ -45,3 +45,13 @@ def test_a_lesioned_parameter_is_not_trained_counted_or_saved(name):
     assert sum(p.numel() for p in layer.parameters()) == expected
     for each in gone:
         assert getattr(layer.double(), each).dtype == torch.float64
+
+
+@pytest.mark.parametrize(("names", "shown"), [("alpha", "'alpha'"), (("w",), r"\('w',\)")])
+def test_a_lesion_of_no_parameter_is_refused(names, shown):
+    class Wrong(LesionedHGRU):
+        lesioned = names
+
+    text = f"Wrong.lesioned is {shown}; it must be a tuple of names out of u1, .*alpha, .*eta$"
+    with pytest.raises(ValueError, match=text):
+        Wrong(3, 3, 3)

@@ -105,6 +105,19 @@ def test_the_last_kernel_is_radially_symmetric_with_a_bright_centre():
     assert blob[3, 3] > 0 > blob[3, 1]
 
 
+@pytest.mark.parametrize("bank", [gabor_bank, released_bank])
+def test_the_dtype_is_the_default_one(bank):
+    expected = bank()
+    assert expected.dtype == torch.float32
+    torch.set_default_dtype(torch.float64)
+    try:
+        double = bank()
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert double.dtype == torch.float64
+    torch.testing.assert_close(double.float(), expected)
+
+
 # -- The filters of the released code --------------------------------------------------------------
 
 

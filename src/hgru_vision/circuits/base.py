@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint as recompute
 
 from hgru_vision.circuits.start import as_generator
-from hgru_vision.ops import Backend, PreparedKernel, in_order
+from hgru_vision.ops import Backend, PreparedKernel, in_order, is_exporting
 from hgru_vision.papers.linsley2018 import CHANNELS, KERNEL_SIZE, TIMESTEPS
 
 __all__ = ["Circuit", "Horizontal", "Start", "Trajectory"]
@@ -55,7 +55,8 @@ class Circuit(nn.Module, ABC):
         or "random", as in the paper's supplement ("Model architecture details"), which gives no
         scale: uniform within the Xavier bound of W, sqrt(3 / (K S^2)). "random" draws from the
         generator passed to `forward`; without one it is the same draw in every call and for every
-        image, so that an output never depends on what else is in the batch.
+        image, so that an output never depends on what else is in the batch. An exporter is refused:
+        its graph would draw anew in every call.
     backend
         How the horizontal convolution is computed: see `hgru_vision.ops`.
     checkpoint
@@ -179,10 +180,9 @@ class Circuit(nn.Module, ABC):
         x = in_order(x, self.channels, self.kernel_size, self.backend)
         h2 = torch.zeros_like(x) if state is None else state
         horizontal = self.prepare(x)
-        images = self._images_at_once(x)
         parts = [
             self._run(part, start, steps, horizontal, return_trajectory)
-            for part, start in zip(x.split(images), h2.split(images), strict=True)
+            for part, start in zip(self._parts(x), self._parts(h2), strict=True)
         ]
         whole = [
             each[0] if len(each) == 1 else torch.cat(each, dim=-4)
@@ -210,11 +210,11 @@ class Circuit(nn.Module, ABC):
             return tuple(torch.stack(each) for each in zip(*history, strict=True))
         return (h2,)
 
-    def _images_at_once(self, x: Tensor) -> int:
-        """Give how many images run together; a few at a time stay in the cache of a CPU."""
+    def _parts(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Cut into images that run together; a few at a time stay in the cache of a CPU."""
         if x.device.type != "cpu" or torch.compiler.is_compiling() or self._images_interact():
-            return len(x)
-        return max(1, _CPU_PART // x[0].numel())
+            return (x,)  # not even split(len(x)), which fixes the number of images for an exporter
+        return x.split(max(1, _CPU_PART // x[0].numel()))
 
     def _images_interact(self) -> bool:
         """Say whether an image's result depends on the others of its batch."""
@@ -243,6 +243,11 @@ class Circuit(nn.Module, ABC):
             return None
         if self.start == "learned":
             return self.h0.expand_as(x)
+        if is_exporting():
+            raise RuntimeError(
+                "start is 'random', which an exported network would draw anew in every call; pass "
+                "state, or make the layer with start 'zero' or 'learned'"
+            )
         bound = (3 / (self.channels * self.kernel_size**2)) ** 0.5
         shape = tuple(x.shape)
         if generator is None:
@@ -256,7 +261,7 @@ class Circuit(nn.Module, ABC):
                 f"x has shape {tuple(x.shape)}; this layer takes (B, {self.channels}, H, W), none "
                 "of them 0"
             )
-        dtype = next(self.parameters()).dtype
+        dtype = next((each.dtype for each in self.parameters()), x.dtype)  # it may have none
         if x.dtype != dtype and not torch.is_autocast_enabled(x.device.type):
             raise TypeError(
                 f"x is {x.dtype} and the layer {dtype}; convert one of them, or use torch.autocast"

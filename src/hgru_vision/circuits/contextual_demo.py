@@ -280,7 +280,7 @@ def contextual_figure(model: ContextualModel | None = None) -> Figure:
     )
     for axes, kernel, colours, title in panels:
         r = kernel.shape[-1] // 2
-        weights = kernel[0].sum(dim=0).numpy()  # over the orientations of the inputs
+        weights = kernel[0].detach().sum(dim=0).numpy()  # over the orientations of the inputs
         axes.imshow(weights, cmap=colours, extent=(-r - 0.5, r + 0.5, -r - 0.5, r + 0.5))
         axes.plot([-0.4, 0.4], [0, 0], color="black", linewidth=2.5)
         axes.set(title=f"{title} of a horizontal unit", xlabel="hypercolumns")
@@ -327,10 +327,12 @@ def _draw_elements(
     return lines
 
 
+@torch.no_grad()
 def _settle(model: ContextualModel, angles: Tensor, contrasts: Tensor) -> ContextualState:
     """Run Eq. 1 to rest on fields of elements, (N, H, W) each."""
     preferred = _preferred(model.channels)[:, None, None]
     drive = contrasts[:, None] * _tuning(preferred - angles[:, None], TUNING)  # (N, K, H, W)
+    drive = drive.to(model.near_excitation.dtype)
     # Half of the special step: stable where Eq. 2 would jump, and far cheaper than the solver.
     state = model.euler(drive, model.special_step / 2, steps=32).final
     speed = max(float(part.abs().max()) for part in model.velocity(drive, state))

@@ -50,6 +50,11 @@ class LesionedHGRU(HGRU):
     def build(self, generator: torch.Generator) -> None:
         """Make the parameters, then put constants in the place of the lesioned ones."""
         super().build(generator)
+        if not set(self.lesioned) <= self._parameters.keys():
+            raise ValueError(
+                f"{type(self).__name__}.lesioned is {self.lesioned!r}; it must be a tuple of names "
+                f"out of {', '.join(self._parameters)}"
+            )
         for name in self.lesioned:
             value = getattr(self, name).detach()
             delattr(self, name)

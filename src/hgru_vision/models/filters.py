@@ -141,4 +141,4 @@ def _gaussian(y: Tensor, x: Tensor, deviation: float) -> Tensor:
 def _of_unit_norm(kernels: Tensor) -> Tensor:
     """Scale kernels, (25, 7, 7), to unit norm and give them as those of a convolution."""
     norm = kernels.square().sum(dim=(1, 2), keepdim=True).sqrt()
-    return (kernels / norm).unsqueeze(1).float()
+    return (kernels / norm).unsqueeze(1).to(torch.get_default_dtype())

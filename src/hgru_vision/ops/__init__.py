@@ -7,6 +7,7 @@ from hgru_vision.ops.dispatch import (
     explain,
     horizontal_conv,
     in_order,
+    is_exporting,
     prepare,
     storage_at_once,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "explain",
     "horizontal_conv",
     "in_order",
+    "is_exporting",
     "prepare",
     "squared_responses",
     "storage_at_once",

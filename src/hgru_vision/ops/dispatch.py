@@ -25,6 +25,7 @@ __all__ = [
     "has_triton",
     "horizontal_conv",
     "in_order",
+    "is_exporting",
     "prepare",
     "storage_at_once",
     "takes_kernels",
@@ -151,8 +152,11 @@ def explain(x: Tensor, weight: Tensor, backend: Backend = "auto") -> Choice:
     """Say which way `prepare` takes for images like `x`, and why not the others.
 
     A pure function of shapes, dtype and device, of the backend asked for, of whether Triton is
-    there, whether torch may convolve as TF32 (``torch.backends.cudnn.allow_tf32``), and whether a
-    compiler, an exporter or torch.func is tracing.
+    there, whether torch may convolve as TF32 (``torch.backends.cudnn.allow_tf32``), whether
+    autocast is on, and whether a compiler, an exporter or torch.func is tracing.
+
+    It tells of one convolution. On a GPU an hGRU runs all its steps in one piece, which pays where
+    a convolution alone does not: for that ask `storage_at_once`.
 
     Examples
     --------
@@ -257,14 +261,18 @@ def _gpu_form_lacks(x: Tensor) -> str | None:
         return f"x is on the {x.device.type}; the GPU forms need CUDA"
     if x.dtype not in (torch.float32, torch.float16, torch.bfloat16):
         return f"x is {x.dtype}; the GPU forms compute in float16 or float32"
-    # The flag, and not `torch.compiler.is_exporting()`: torch.compile of torch 2.11 takes that for
-    # True wherever it traces (pytorch issue 176347).
-    exporting = torch.compiler._is_exporting_flag
-    if exporting or torch._C._are_functorch_transforms_active():
+    if is_exporting() or torch._C._are_functorch_transforms_active():
         return "an exporter or torch.func is tracing; the GPU forms are opaque to both"
     if not has_triton():
         return "Triton is not installed"
     return None
+
+
+def is_exporting() -> bool:
+    """Say whether `torch.export` is tracing, by which ONNX export goes too."""
+    # The flag, and not `torch.compiler.is_exporting()`: torch.compile of torch 2.11 takes that for
+    # True wherever it traces (pytorch issue 176347).
+    return torch.compiler._is_exporting_flag
 
 
 def takes_kernels(*tensors: Tensor) -> bool:
