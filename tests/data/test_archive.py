@@ -52,6 +52,12 @@ def test_rows_have_the_authors_columns(tmp_path):
     assert read_metadata(tmp_path / "3.npy")[1] == Row(2, "imgs/3/sample_1.png", mask, 0)
 
 
+def test_a_margin_is_told_where_there_is_one():
+    for margins, column in ((3,), "3"), ((2, 3), "nan"):
+        (row,) = metadata_rows(0, [1], {"margins": margins}, segmentation=False)
+        assert row[9] == column
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -73,6 +79,14 @@ def test_pickles_are_never_loaded(tmp_path):
     path = tmp_path / "0.npy"
     np.save(path, np.array([["imgs/0", 1]], dtype=object), allow_pickle=True)
     with pytest.raises(ValueError, match=r"0.npy: not an array of strings; pickled objects are n"):
+        read_metadata(path)
+
+
+@pytest.mark.parametrize("header", [b"{'descr':'(u'}", b"{'descr': [", b"[[[[[[[[[[[["])
+def test_damaged_headers_are_refused(tmp_path, header):
+    path = tmp_path / "0.npy"
+    path.write_bytes(np.lib.format.MAGIC_PREFIX + bytes([1, 0, len(header), 0]) + header)
+    with pytest.raises(ValueError, match=r"0.npy: not an array of strings"):
         read_metadata(path)
 
 

@@ -96,6 +96,7 @@ def test_parameters_of_a_preset_can_be_changed():
         ({"count": 0}, ValueError, r"count must be from 1 to 2\*\*40; got 0"),
         ({"count": 1.5}, TypeError, r"count must be a whole number; got 1\.5"),
         ({"config": SMALL, "length": 6}, TypeError, "give config or length, not both"),
+        ({"config": SMALL, "preset": "paper"}, TypeError, "give config or preset, not both"),
         ({"config": SMALL, "canvas": 60}, TypeError, "give config or canvas, not both"),
         ({"preset": "crbp-14"}, ValueError, "one marker, so there is nothing to classify"),
         ({"lenght": 6}, TypeError, "no parameter 'lenght'; did you mean 'length'"),

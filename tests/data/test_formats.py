@@ -25,6 +25,7 @@ def test_npy_is_what_numpy_saves(tmp_path):
     ("content", "message"),
     [
         (b"\x93NUMPY, but no header", r"images-00000.npy: foreign: not a .npy file \("),
+        (b"\x93NUMPY\x01\x00\x0c\x00{'descr':'(u'}", r"foreign: not a .npy file \("),
         (
             np.zeros((23, 9), np.uint8),
             r"uint8 array of shape \(23, 9\), where uint8 of shape \(23, 8",

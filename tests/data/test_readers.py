@@ -126,6 +126,8 @@ def test_wrong_indices_are_named(tmp_path, FakeSource):
     for index in (23, -24):
         with pytest.raises(IndexError, match=f"index {index} is out of range: 23 items"):
             dataset[index]
+    with pytest.raises(IndexError, match="index 18446744073709551615 is out of range: 23 items"):
+        dataset.batch(np.array([2**64 - 1], np.uint64))
     with pytest.raises(TypeError, match=r"indices are float64 of shape \(1,\); a one-dimensional"):
         dataset.batch([0.5])
 
@@ -284,6 +286,12 @@ def test_reduce_takes_the_mean_of_blocks(tmp_path):
     assert archive.describe()["height"] == 4
     with pytest.raises(ValueError, match="reduce=4 does not divide the images of 8x6; 1 leaves"):
         ArchiveFolder(tmp_path, reduce=4)
+    for reduce in (2.0, True):
+        with pytest.raises(TypeError, match=f"reduce must be a whole number; got {reduce}"):
+            ArchiveFolder(tmp_path, reduce=reduce)
+    np.testing.assert_array_equal(
+        ArchiveFolder(tmp_path, reduce=np.int64(2)).batch([0]), archive.batch([0])
+    )
 
 
 def test_the_parent_of_archives_is_refused_with_their_names(tmp_path):
@@ -308,6 +316,14 @@ def test_an_archive_of_which_nothing_is_left_is_refused(tmp_path):
     match = f"metadata lists no other images than the {len(names)} to exclude"
     with pytest.raises(ValueError, match=match):
         ArchiveFolder(tmp_path, exclude=names)
+
+
+def test_a_folder_in_the_place_of_an_image_is_no_image(tmp_path):
+    make_archive(tmp_path, style="text")
+    (tmp_path / "imgs/1/sample_2.png").unlink()
+    (tmp_path / "imgs/1/sample_2.png").mkdir()
+    with pytest.raises(ValueError, match=r"1\.npy, line 3: .*sample_2.png is missing"):
+        ArchiveFolder(tmp_path)
 
 
 @pytest.mark.parametrize("what", ["missing", "empty"])

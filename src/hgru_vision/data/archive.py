@@ -82,14 +82,17 @@ def metadata_rows(
 ) -> np.ndarray:
     """Rows of `metadata/<batch>.npy` in the authors' columns.
 
-    A parameter that `config` does not have stands as `nan`. The rows of a segmentation dataset end
-    in one more column, the label, which the authors' rows lack.
+    A parameter that `config` does not have stands as `nan`, and so do several margins. The rows of
+    a segmentation dataset end in one more column, the label, which the authors' rows lack.
 
     Examples
     --------
     >>> metadata_rows(0, [1], {"continuity": 1.8}, segmentation=False)[0].tolist()[:6]
     ['imgs/0', 'sample_0.png', '0', '1', '1.8', 'nan']
     """
+    margins = config.get("margins", ())
+    if len(margins) == 1:
+        config = {**config, "margin": margins[0]}
     parameters = [str(config.get(name, "nan")) for name in PARAMETERS.values()]
     rows = []
     for number, label in enumerate(labels):
@@ -114,7 +117,7 @@ def read_metadata(path: Path) -> list[Row]:
     if data.startswith(np.lib.format.MAGIC_PREFIX):
         try:
             table = np.load(io.BytesIO(data), allow_pickle=False)
-        except (ValueError, EOFError) as error:
+        except Exception as error:  # numpy raises many kinds for a damaged header
             raise ValueError(
                 f"{path}: not an array of strings; pickled objects are never loaded ({error})"
             ) from error

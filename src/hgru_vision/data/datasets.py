@@ -28,7 +28,8 @@ class Pathfinder(DrawnDataset):
     seed
         Of all images.
     preset
-        A name from `hgru_vision.stimuli.PRESETS`: ``paper``, ``matched``, ``authors``, ...
+        A name from `hgru_vision.stimuli.PRESETS`: ``paper`` (the default), ``matched``,
+        ``authors``, ...
     split
         ``train``, ``validation`` or ``test``: disjoint streams of images.
     target
@@ -61,18 +62,19 @@ class Pathfinder(DrawnDataset):
         length: int | None = None,
         count: int | None = None,
         seed: int = 0,
-        preset: str = "paper",
+        preset: str | None = None,
         split: Split = "train",
         target: Target = "label",
         *,
         config: Config | None = None,
         **changes: Any,
     ) -> None:
-        if config is not None and (length is not None or changes):
-            given = "length" if length is not None else next(iter(changes))
-            raise TypeError(f"give config or {given}, not both")
+        named = {"length": length, "preset": preset}
+        given = [name for name, value in named.items() if value is not None] + list(changes)
+        if config is not None and given:
+            raise TypeError(f"give config or {given[0]}, not both")
         if config is None:
-            config = _configure(preset, length, changes)
+            config = _configure("paper" if preset is None else preset, length, changes)
         if target == "label" and config.markers == 1:
             raise ValueError(
                 "this Pathfinder has one marker, so there is nothing to classify; use "

@@ -133,7 +133,7 @@ def _save(path: Path, array: np.ndarray) -> None:
 def _map_array(path: Path, shape: tuple[int, ...]) -> np.ndarray:
     try:
         array = np.lib.format.open_memmap(path, mode="r")
-    except (ValueError, OSError) as error:
+    except Exception as error:  # numpy raises many kinds for a damaged header
         raise corrupt(path, f"foreign: not a .npy file ({error})") from error
     if array.dtype != np.uint8 or array.shape != shape:
         raise corrupt(

@@ -10,9 +10,9 @@ import json
 import os
 import shlex
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 from hgru_vision.data.items import REQUIRED
 
@@ -150,20 +150,22 @@ class Manifest:
                 "for folders of the authors or the Long Range Arena use ArchiveFolder"
             )
         try:
-            fields = json.loads(path.read_text(encoding="utf-8"))
-            version = fields["format_version"]
+            contents = json.loads(path.read_text(encoding="utf-8"))
+            version = contents["format_version"]
             if version != FORMAT_VERSION:
                 raise ValueError(
                     f"{path}: format_version is {version}, this version of hgru-vision reads "
                     f"{FORMAT_VERSION}"
                 )
             shards = tuple(
-                Shard(**shard | {"files": tuple(FileEntry(**file) for file in shard["files"])})
-                for shard in fields["shards"]
+                _typed(Shard, each | {"files": tuple(_typed(FileEntry, f) for f in each["files"])})
+                for each in contents["shards"]
             )
-            manifest = cls(**fields | {"shards": shards})
+            manifest: Manifest = _typed(cls, contents | {"shards": shards})
             for key in REQUIRED:
-                manifest.source[key]
+                value = manifest.source[key]
+                if key in ("height", "width") and type(value) is not int:
+                    raise TypeError(f"{key} is {value!r}")
         except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
             raise corrupt(path, f"changed: not a manifest ({error!r})") from error
         for number, shard in enumerate(manifest.shards):
@@ -181,6 +183,16 @@ class Manifest:
             if pair[0] != pair[1]:
                 return name, *pair
         return None
+
+
+def _typed(kind: type, values: dict[str, Any]) -> Any:
+    """Make a part of a manifest from what was read, or raise `TypeError` naming the wrong field."""
+    made = kind(**values)
+    for field in fields(made):
+        value = getattr(made, field.name)
+        if type(value) is not (get_origin(field.type) or field.type):
+            raise TypeError(f"{field.name} is {value!r}")
+    return made
 
 
 def _fields(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

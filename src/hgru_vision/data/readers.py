@@ -77,10 +77,10 @@ class ImageDataset(Dataset[Sample], ABC):
                 f"indices are {array.dtype} of shape {array.shape}; a one-dimensional array of "
                 "integers is wanted"
             )
-        array = array.astype(np.int64)
         wrong = (array < -len(self)) | (array >= len(self))
         if wrong.any():
             raise IndexError(f"index {array[wrong][0]} is out of range: {len(self)} items")
+        array = array.astype(np.int64)
         return np.where(array < 0, array + len(self), array)
 
 
@@ -264,8 +264,10 @@ class ArchiveFolder(ImageDataset):
     ) -> None:
         if isinstance(exclude, str):
             raise TypeError(f"exclude takes a list of names, such as [{exclude!r}]")
+        if isinstance(reduce, bool) or not isinstance(reduce, (int, np.integer)):
+            raise TypeError(f"reduce must be a whole number; got {reduce!r}")
         self.root = Path(root)
-        self.reduce = reduce
+        self.reduce = int(reduce)
         rows = _read_archive(self.root, frozenset(exclude))
         # Arrays rather than lists of objects, which forked workers would copy page by page.
         self._digest = _digest_of(self.root, rows)
@@ -395,4 +397,4 @@ def _file_sizes(folder: Path) -> dict[str, int]:
     if not folder.is_dir():
         return {}
     with os.scandir(folder) as entries:
-        return {entry.name: entry.stat().st_size for entry in entries}
+        return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
