@@ -13,7 +13,9 @@ from scipy.stats import ks_2samp
 from hgru_vision.stimuli import (
     PathfinderConfig,
     UnsatisfiableError,
+    draw,
     growth,
+    images,
     labels,
     preset,
     scenes,
@@ -186,12 +188,34 @@ def test_the_markers_of_the_paper_do_give_the_label_away():
 def test_no_paddle_is_lost_in_binary_images():
     for fields, message in (
         ({"thickness": 0.8}, r"thickness must be 1 pixels or more, so that no paddle is lost; "
-                             r"antialias=True draws thinner ones; got 0\.8"),
+                             r"antialias=True draws smaller ones; got 0\.8"),
         ({"paddle_length": 1.2}, r"paddle_length must be 1\.5 pixels or more, .* got 1\.2"),
+        ({"marker_radius": 0.6}, r"marker_radius must be 0\.75 pixels or more, so that no marker"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
             PathfinderConfig(**fields)
         PathfinderConfig(**fields, antialias=True)
+
+
+@pytest.mark.parametrize("small", [{"thickness": 0.3}, {"marker_radius": 0.3}])
+def test_masks_of_small_things_are_complete(small):
+    config = PathfinderConfig(**small, antialias=True)
+    for index in range(4):
+        grown = scenes(config, 0, [index])
+        first, second, *_ = draw(config, 0, index).masks
+        for mask, path in (first, 0), (second, 1):
+            for x, y in grown.centres[0, grown.paths[0] == path].astype(int):
+                assert mask[y - 1 : y + 2, x - 1 : x + 2].any()
+            assert set(np.unique(mask)) <= {0, 1}
+
+
+def test_whole_numbers_draw_what_floats_do():
+    names = ("thickness", "margin", "clearance", "continuity", "edge_margin", "marker_radius")
+    whole = dict.fromkeys(names, 2) | {"paddle_length": 3, "seed_radius": 7}
+    floats = {name: float(value) for name, value in whole.items()}
+    scene = {"length": 3, "distractor_paddles": 12}
+    both = [PathfinderConfig(**scene, **lengths) for lengths in (whole, floats)]
+    np.testing.assert_array_equal(*(images(config, 0, np.arange(4)) for config in both))
 
 
 def test_scaled_keeps_the_scene_where_the_canvas_must_be_rounded():

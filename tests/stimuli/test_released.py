@@ -141,7 +141,15 @@ def test_a_path_of_one_paddle():
         ({"length": 0}, "length must be 1 or more; got 0"),
         ({"length": 90_001}, "length must be at most 90000, this canvas's pixels; got 90001"),
         ({"supersampling": 0}, "supersampling must be 1 or more; got 0"),
-        ({"distractors": -1}, "distractors must be 0 or more; got -1"),
+        (
+            {"distractor_length": 90_001},
+            "distractor_length must be at most 90000, this canvas's pixels; got 90001",
+        ),
+        (
+            {"distractors": -1},
+            "distractors must be from 0 to 32765, 32,767 paths in all; got -1",
+        ),
+        ({"distractors": 32_766}, "distractors must be from 0 to 32765, .*; got 32766"),
         ({"markers": 0}, "markers must be 1 or 2; got 0"),
         ({"contrast": 0.0}, r"contrast must be from 1/255 to 1; got 0\.0"),
         ({"contrast": 0.001}, r"contrast must be from 1/255 to 1; got 0\.001"),
@@ -192,6 +200,19 @@ def test_paths_that_never_come_to_the_half_are_given_up(monkeypatch):
         scenes(config, 0, [0])
 
 
+def test_a_hard_image_takes_many_attempts_and_the_others_stay(monkeypatch):
+    config = preset("authors")
+    usual = scenes(config, 3, np.arange(12)).centres
+    monkeypatch.setattr(released, "USUAL_ATTEMPTS", 3)  # some of the twelve need more
+    seen = []
+    attempt = ReleasedConfig._try
+    monkeypatch.setattr(
+        ReleasedConfig, "_try", lambda *given: seen.append(given[-1]) or attempt(*given)
+    )
+    assert np.array_equal(scenes(config, 3, np.arange(12)).centres, usual)
+    assert released.TARGET_ATTEMPTS in seen
+
+
 def test_seeds_without_room_end_in_an_error_with_values_that_fit(monkeypatch):
     monkeypatch.setattr(released, "TARGET_ATTEMPTS", 10**12)
     config = ReleasedConfig(
@@ -206,9 +227,19 @@ def test_seeds_without_room_end_in_an_error_with_values_that_fit(monkeypatch):
     scenes(replace(config, seed_distance=12), 0, [0])
 
 
-@pytest.mark.parametrize("name", ["authors", "lra-32", "lra-64", "crbp-14"])
-def test_every_paddle_of_a_target_is_in_its_mask(name):
-    config = preset(name)
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("authors", {}),
+        ("authors", {"thickness": 0.5, "reduce": 3}),
+        ("authors", {"paddle_length": 2, "thickness": 0.5, "reduce": 4, "contrast": 0.1}),
+        ("lra-32", {}),
+        ("lra-64", {}),
+        ("crbp-14", {}),
+    ],
+)
+def test_every_paddle_of_a_target_is_in_its_mask(name, changes):
+    config = preset(name, **changes)
     for index in range(12):
         seen = draw(config, 0, index)
         grown = scenes(config, 0, [index])

@@ -1,8 +1,9 @@
 import numpy as np
 
-from hgru_vision.stimuli.stamps import DEGREES, make_stamps
+from hgru_vision.stimuli.raster import mean_reduce
+from hgru_vision.stimuli.stamps import DEGREES, MASK_FROM, make_stamps
 
-AUTHORS = make_stamps(5, 2.0, 3, 1.8, 5.0, 2)
+AUTHORS = make_stamps(5, 2.0, 3, 1.8, 5.0, 2, 2)
 
 
 def test_the_circle_has_the_pixels_that_the_released_program_has():
@@ -19,6 +20,19 @@ def test_paddles_and_discs_hold_the_ink_of_the_released_ones():
     assert abs(ink.std() - 1.05) < 0.1
     assert abs((AUTHORS.lines[:DEGREES] > 127).sum((1, 2)).mean() - 10.7) < 0.3
     assert abs(AUTHORS.marker.sum() / 255 - 79.5) < 0.5
+
+
+def test_masks_begin_at_a_brightness_that_every_paddle_reaches():
+    assert AUTHORS.mask_from == MASK_FROM
+    faint = make_stamps(5, 1.0, 3, 1.8, 5.0, 2, 4)
+    assert 0 < faint.mask_from < MASK_FROM
+    for stamp in faint.lines[::7]:
+        for offset in np.ndindex(4, 4):
+            canvas = np.zeros((32, 32), np.uint8)
+            canvas[tuple(slice(at, at + len(stamp)) for at in offset)] = stamp
+            small = np.empty((8, 8), np.uint8)
+            mean_reduce(canvas, 4, small)
+            assert small.max() >= faint.mask_from
 
 
 def test_a_paddle_is_drawn_from_the_middle_of_its_picture():

@@ -7,6 +7,7 @@ ready-made from `preset`.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NoReturn, Self
 
@@ -23,6 +24,8 @@ from hgru_vision.stimuli.scenes import ALL_PATHS, Scenes, UnsatisfiableError, ad
 
 CANVAS_RANGE = (32, 1024)
 MOST_PATHS = 2**15 - 1  # their numbers are int16
+# What binary drawing never misses; smaller ones may lie between the centres of pixels.
+LEAST_BINARY = {"thickness": 1, "paddle_length": 1.5, "marker_radius": 0.75}
 _ONE = np.uint64(1)
 
 
@@ -112,13 +115,14 @@ class PathfinderConfig:
         good = 0 <= self.distractor_paddles <= most
         self._require("distractor_paddles", good, f"from 0 to {most}, {MOST_PATHS:,} paths in all")
         self._require("contrast", 1 / 255 <= self.contrast <= 1, "from 1/255 to 1")
-        if not self.antialias:  # a smaller one may lie between the centres of pixels
-            for name, least in (("thickness", 1), ("paddle_length", 1.5)):
+        if not self.antialias:
+            for name, least in LEAST_BINARY.items():
+                what = "marker" if name == "marker_radius" else "paddle"
                 self._require(
                     name,
                     getattr(self, name) >= least,
-                    f"{least:g} pixels or more, so that no paddle is lost; antialias=True draws "
-                    "thinner ones",
+                    f"{least:g} pixels or more, so that no {what} is lost; antialias=True draws "
+                    "smaller ones",
                 )
         self._require(
             "length", not self.ghost or self.length >= 2, "2 or more in the ghost construction"
@@ -190,12 +194,15 @@ class PathfinderConfig:
         """Draw scenes; see `PathfinderGenerator`."""
         if only is None:
             only = np.full((len(out), 2), ALL_PATHS, np.int16)
+        small = any(getattr(self, name) < least for name, least in LEAST_BINARY.items())
         _paint_many(
             scenes.strokes, self._paths(), only, scenes.markers[:, : self.markers], scenes.marked,
-            self.paddle_length / 2, self.thickness / 2, self.marker_radius,
-            1.0 if mask else 255.0 * self.contrast, 1.0 if mask else 255.0,
-            self.antialias and not mask, out,
+            self.paddle_length / 2, self.thickness / 2, float(self.marker_radius),
+            255.0 if mask else 255.0 * self.contrast, 255.0,
+            self.antialias and (small or not mask), out,
         )  # fmt: skip
+        if mask:
+            np.minimum(out, 1, out=out)
 
     def _paths(self) -> Array:
         """Path of each paddle: two targets, then distractors."""
@@ -206,14 +213,14 @@ class PathfinderConfig:
 
     def _layout(self) -> Layout:
         # A centre is within l + clearance + d of all paddles that can be too close to it.
-        cell = self.paddle_length + self.clearance + self.thickness
+        cell = float(self.paddle_length + self.clearance + self.thickness)
         return Layout(
             length=self.length,
             canvas=float(self.canvas),
             half_length=self.paddle_length / 2,
             step=float(self.margin),
             largest_turn=self._largest_turn(),
-            apart=(self.clearance + self.thickness) ** 2,
+            apart=float(self.clearance + self.thickness) ** 2,
             far_apart=cell**2,
             low=self.edge_margin + self.thickness / 2,
             continuity=float(self.continuity),
@@ -248,13 +255,14 @@ class PathfinderConfig:
         """Say what does not fit, and which values would."""
         if status == growth.TARGETS_DO_NOT_FIT:
             name, problem = "length", f"no two paths of {self.length} paddles could be grown"
-            smaller = range(self.length - 1, 1, -max(1, self.length // 12))
+            # In the ghost construction two paddles are always too close to each other, not three.
+            others: Sequence[int] = range(self.length - 1, 1, -max(1, self.length // 12)) or [3]
         else:
             name, room = "distractor_paddles", most - 2 * self.length
             problem = f"only {room} paddles found room beside two paths of {self.length}"
-            smaller = range(int(0.9 * room), -1, -max(1, room // 8))
+            others = range(int(0.9 * room), -1, -max(1, room // 8))
         larger = [math.ceil(self.canvas * factor) for factor in (1.5, 2, 3, 4, 6, 8)]
-        trials = [(name, value) for value in smaller]
+        trials = [(name, value) for value in others]
         trials += [("canvas", canvas) for canvas in larger if canvas <= CANVAS_RANGE[1]]
         raise UnsatisfiableError(
             f"{name}={getattr(self, name)} does not fit: {problem} on a canvas of {self.canvas} "

@@ -18,9 +18,10 @@ import numpy as np
 
 from hgru_vision.papers import linsley2018
 from hgru_vision.stimuli._types import Array, Bytes, Indices
-from hgru_vision.stimuli.pathfinder import CANVAS_RANGE, check_types
+from hgru_vision.stimuli.pathfinder import CANVAS_RANGE, MOST_PATHS, check_types
 from hgru_vision.stimuli.released_growth import (
     TARGET_ATTEMPTS,
+    USUAL_ATTEMPTS,
     draw_integers,
     grow_scenes,
     paint_scenes,
@@ -89,8 +90,12 @@ class ReleasedConfig:
         for name in ("length", "distractor_length", "paddle_length", "supersampling"):
             self._require(name, getattr(self, name) >= 1, "1 or more")
         pixels = self.canvas**2
-        self._require("length", self.length <= pixels, f"at most {pixels}, this canvas's pixels")
-        self._require("distractors", self.distractors >= 0, "0 or more")
+        for name in ("length", "distractor_length"):
+            few = getattr(self, name) <= pixels
+            self._require(name, few, f"at most {pixels}, this canvas's pixels")
+        most = MOST_PATHS - 2
+        good = 0 <= self.distractors <= most
+        self._require("distractors", good, f"from 0 to {most}, {MOST_PATHS:,} paths in all")
         self._require("markers", self.markers in (1, 2), "1 or 2")
         self._require("contrast", 1 / 255 <= self.contrast <= 1, "from 1/255 to 1")
         self._require("continuity", 0 < self.continuity < math.inf, "greater than 0")
@@ -136,7 +141,7 @@ class ReleasedConfig:
     def _stamps(self, margin: int) -> Stamps:
         return make_stamps(
             self.paddle_length, float(self.thickness), margin,
-            float(self.continuity), float(self.marker_radius), self.supersampling,
+            float(self.continuity), float(self.marker_radius), self.supersampling, self.reduce,
         )  # fmt: skip
 
     def _choose_margins(self, seed: int, indices: Indices) -> Array:
@@ -147,7 +152,9 @@ class ReleasedConfig:
 
     def grow(self, seed: int, indices: Indices, labels: Indices) -> Scenes:
         """Grow the scenes of some images; see `scenes`."""
-        scenes = self._try(seed, indices, labels, TARGET_ATTEMPTS)
+        scenes = self._try(seed, indices, labels, USUAL_ATTEMPTS)
+        if scenes is None and self._can_be_met():
+            scenes = self._try(seed, indices, labels, TARGET_ATTEMPTS)
         if scenes is None:
             self._refuse()
         return scenes
@@ -205,11 +212,17 @@ class ReleasedConfig:
                 lines = np.round(self.contrast * lines).astype(np.uint8)
             paint_scenes(
                 lines, stamps.marker, scenes.strokes, scenes.paths, only, scenes.marked,
-                self.markers, rows, self.reduce, mask, canvas, out,
+                self.markers, rows, self.reduce, stamps.mask_from if mask else 0, canvas, out,
             )  # fmt: skip
 
     def _fits(self) -> bool:
         return self._try(0, np.arange(8), np.zeros(8, np.int64), ADVICE_ATTEMPTS) is not None
+
+    def _can_be_met(self) -> bool:
+        """Whether one of a few images can be grown."""
+        label = np.zeros(1, np.int64)
+        tried = (self._try(0, np.array([i]), label, USUAL_ATTEMPTS) for i in range(16))
+        return any(scenes is not None for scenes in tried)
 
     def _refuse(self) -> NoReturn:
         """Say what does not fit, and which values would."""

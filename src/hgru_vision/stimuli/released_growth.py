@@ -18,14 +18,12 @@ from hgru_vision.stimuli.stamps import DEGREES, Stamps
 
 PADDLE_DRAWS = 3  # of a paddle, before its path is given up
 DISTRACTOR_ATTEMPTS = 5  # at a distractor, before it is left out
-TARGET_ATTEMPTS = 200_000  # at the pair of targets; the released program goes on for ever
-# After so many of them a length is given up if none came to its half. Of the longest paths that
-# 200,000 attempts could grow, in 16 configurations, 30 or more in 20,000 did.
-HOPELESS_AFTER = 20_000
+# At the pair of targets; the released program goes on for ever. A single image may take many more
+# than others of its configuration, but whether any can be grown is known sooner.
+USUAL_ATTEMPTS, TARGET_ATTEMPTS = 4_000, 200_000
 SEED_DRAWS = 20_000  # of a pixel for a seed; the released program lists all free ones
 
 FULL = 255
-MASK_FROM = 96  # of a paddle's brightness after shrinking; the faintest (lra-32) peaks at 101
 SEED_BLOCKED = 76  # a mask above 0.3 blocks a seed
 OVERLAP_BLOCKED = 459  # two masks that add up to 1.8 block a paddle
 
@@ -289,17 +287,16 @@ def grow_scenes(
     for row in rows:
         open_stream(stream, seed, indices[row], SCENE)
         scene = strokes[row]
-        longest = 0
+        grown = 0
         for attempt in range(attempts):
             mask[:] = FULL
             mask[padding : size - padding, padding : size - padding] = 0
             grown = _grow_pair(stamps, stream, length, seed_distance, mask, scene)
-            longest = max(longest, grown)
-            if longest == length or (attempt >= HOPELESS_AFTER and 2 * longest < length):
+            if grown == length:
                 break
             if attempt + grown == 0 and not _has_room_for_seed(stamps, mask, 2 * seed_distance):
                 break
-        if longest < length:
+        if grown < length:
             return True
         paths[row, :length] = 0
         paths[row, length : 2 * length] = 1
@@ -339,11 +336,11 @@ def paint_scenes(
     markers: int,
     rows: Array,
     reduce: int,
-    mask: bool,
+    mask_from: int,
     canvas: Array,
     out: Array,
 ) -> None:
-    """Draw scenes, or 0/1 masks of them, and shrink them."""
+    """Draw scenes and shrink them; ``mask_from``, if above 0, makes them 0/1 masks."""
     paddles = paths.shape[1]
     for row in rows:
         canvas[:] = 0
@@ -359,7 +356,7 @@ def paint_scenes(
                 stroke = strokes[row, paddles + index]
                 _paste(marker, stroke[0], stroke[1], canvas)
         mean_reduce(canvas, reduce, out[row])
-        if mask:
+        if mask_from > 0:
             for i in range(out.shape[1]):
                 for j in range(out.shape[2]):
-                    out[row, i, j] = 1 if out[row, i, j] >= MASK_FROM else 0
+                    out[row, i, j] = 1 if out[row, i, j] >= mask_from else 0

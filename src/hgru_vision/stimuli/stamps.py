@@ -9,14 +9,17 @@ that depends on its direction, is made once, here. Coordinates are (row, column)
 
 import math
 from functools import lru_cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from PIL import Image, ImageDraw
 
 from hgru_vision.stimuli._types import Array, Bytes
 
 DEGREES = 360  # directions of seeds: -180 to 179 degrees
+MASK_FROM = 96  # of a paddle's brightness after shrinking, unless some paddle stays below it
 ON_GRID = 1024  # any pixel: steps are rounded after adding them to a whole coordinate
 
 
@@ -34,6 +37,7 @@ class Stamps(NamedTuple):
     weights: Array  # (D, circle) density of the next paddle's direction
     disc: Array  # (pixels, 2) offsets of a disc of the margin's radius
     marker: Bytes  # (2R+1, 2R+1)
+    mask_from: int  # brightness in the image from which on a pixel is in a mask
 
 
 @lru_cache(maxsize=16)
@@ -44,6 +48,7 @@ def make_stamps(
     continuity: float,
     marker_radius: float,
     supersampling: int,
+    reduce: int,
 ) -> Stamps:
     """Make the tables of one kind of paddle."""
     heads = _circle(length + margin)
@@ -71,6 +76,7 @@ def make_stamps(
         weights=np.cos(np.minimum(turn, np.pi / 2)) ** 2,
         disc=np.argwhere(_disc(margin)) - margin,
         marker=_marker(marker_radius, supersampling),
+        mask_from=max(1, min(MASK_FROM, _faintest(lines, reduce))),
     )
 
 
@@ -118,6 +124,16 @@ def _paddle(
         disc = _disc(radius)[max(-top, 0) :, max(-left, 0) :]
         window |= (255 * disc[: window.shape[0], : window.shape[1]]).astype(np.uint8)
     return _shrink(fine, 2 * reach + 1), _shrink(zone, 2 * reach + 1)
+
+
+def _faintest(lines: Bytes, reduce: int) -> int:
+    """Return the brightness that every paddle reaches somewhere, wherever it is shrunk."""
+    sums = np.pad(lines.astype(np.int64), ((0, 0), *[(reduce - 1, reduce - 1)] * 2))
+    for axis in (1, 2):
+        sums = sliding_window_view(sums, reduce, axis=axis).sum(axis=-1)
+    means = (sums + reduce**2 // 2) // reduce**2  # of the square that starts at each pixel
+    grids = product(range(reduce), repeat=2)
+    return min(int(means[:, i::reduce, j::reduce].max(axis=(1, 2)).min()) for i, j in grids)
 
 
 def _footprints(zones: Bytes, reach: int) -> Array:
