@@ -173,6 +173,13 @@ def test_no_global_random_state_is_read_or_moved(cls):
 
 
 @every_circuit
+def test_a_layer_is_on_the_default_device_as_those_of_torch_are(cls):
+    with torch.device("meta"):
+        layer = cls(3, 3, 2, start="learned")
+    assert {value.device.type for value in (*layer.parameters(), *layer.buffers())} == {"meta"}
+
+
+@every_circuit
 @pytest.mark.parametrize("training", [True, False])
 def test_a_cpu_takes_a_few_images_at_a_time_and_gives_the_same(cls, training, monkeypatch):
     layer = cls(channels=2, kernel_size=3, timesteps=2).double().train(training)

@@ -104,6 +104,13 @@ def test_the_real_weights_load(shared_data):
     assert network.input.conv1_1.weight.abs().max() > 0.3
 
 
+def test_what_else_a_file_holds_is_not_read(tmp_path):
+    np.savez(tmp_path / "vgg.npz", **layers(), note=np.array("trained on PASCAL"))
+    network = tiny()
+    load_vgg16(network, tmp_path / "vgg.npz")
+    assert torch.equal(network.input.conv1_1.bias, torch.from_numpy(layers()["conv1_1.bias"]))
+
+
 def test_bad_files_are_named(tmp_path):
     whole = layers()
     lacking = {name: value for name, value in whole.items() if name != "conv2_1.bias"}
@@ -118,6 +125,13 @@ def test_bad_files_are_named(tmp_path):
         (tmp_path / name).write_bytes(b"PK\x03\x04 cut short")
         with pytest.raises(ValueError, match=rf"{name} is neither an .npz nor a file of torchvis"):
             load_vgg16(tiny(), tmp_path / name)
+    torch.save(torch.zeros(3), tmp_path / "tensor.pth")
+    with pytest.raises(ValueError, match=r"tensor.pth is neither an .*: it holds one Tensor"):
+        load_vgg16(tiny(), tmp_path / "tensor.pth")
+    with (tmp_path / "array.npz").open("wb") as file:
+        np.save(file, np.zeros(3))
+    with pytest.raises(ValueError, match=r"array.npz is neither an .npz nor a file of torchvision"):
+        load_vgg16(tiny(), tmp_path / "array.npz")
     with pytest.raises(FileNotFoundError):
         load_vgg16(tiny(), tmp_path / "none.npz")
     with pytest.raises(TypeError, match="StandardNetwork has no layers of VGG16 to load"):

@@ -27,6 +27,16 @@ def test_a_layer_mixes_what_it_computes_with_what_it_carries():
     torch.testing.assert_close(layer(x), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_network_takes_autocast(dtype):
+    network = create_model("highway_3", head="pixels")
+    images = torch.rand(1, 1, 16, 16, generator=generator())
+    with torch.autocast("cpu", dtype=dtype):
+        logits = network(images)
+    logits.float().sum().backward()
+    torch.testing.assert_close(logits.float(), network(images), rtol=0.05, atol=0.02)
+
+
 def test_a_new_layer_carries_most_of_its_input():
     layer = Highway(3, 8, generator())
     assert (layer.gate.bias == -1).all()

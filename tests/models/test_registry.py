@@ -130,6 +130,14 @@ def test_the_seed_is_all_that_the_start_depends_on():
     assert not torch.equal(other["features.w"], first["features.w"])
 
 
+@pytest.mark.parametrize("name", ["hgru", "hgru_bn", "fcn", "contour_vgg"])
+def test_a_network_is_on_the_cpu_whatever_the_default_device(name):
+    with torch.device("meta"):
+        network = hv.create_model(name, pool_first=True, released_filters=name.startswith("hgru"))
+    values = [*network.parameters(), *network.buffers()]
+    assert {value.device.type for value in values} == {"cpu"}
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_every_function_names_its_arguments(name):
     parameters = inspect.signature(registry._builder(name)).parameters.values()

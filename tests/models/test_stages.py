@@ -48,6 +48,8 @@ def test_the_input_stage_can_start_from_other_filters():
     stage.start_from(released_bank())
     assert torch.equal(stage.weight, released_bank())
     assert stage.weight.requires_grad
+    stage.double().start_from(released_bank())
+    assert stage.weight.dtype == torch.float64
 
 
 @pytest.mark.parametrize("gain", [0, -1.0, math.inf, math.nan])

@@ -71,6 +71,35 @@ def test_first_and_second_derivatives(form):
     assert torch.autograd.gradgradcheck(lambda x, w: form.prepare(w, x)(x), (x, weight))
 
 
+# In these two torch itself does what it has deprecated.
+@pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
+@pytest.mark.parametrize("form", FORMS)
+def test_forward_mode_derivatives(form):
+    x, weight = (each.detach() for each in case((2, 2, 3, 9, 7, 3)))
+    inputs = x, weight
+
+    def convolve(x, weight):
+        return form.prepare(weight, x)(x)
+
+    _, change = torch.func.jvp(convolve, inputs, (x.cos(), weight.cos()))
+    expected = convolve(x.cos(), weight) + convolve(x, weight.cos())
+    torch.testing.assert_close(change, expected, rtol=1e-11, atol=1e-11)
+    forward = torch.func.jacfwd(convolve, argnums=1)(*inputs)
+    torch.testing.assert_close(forward, torch.func.jacrev(convolve, argnums=1)(*inputs))
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+@pytest.mark.parametrize("form", FORMS)
+def test_a_compiler_traces_training_in_one_graph(form):
+    x, weight = case((2, 2, 3, 9, 7, 3))
+    torch.compiler.reset()
+    compiled = torch.compile(
+        lambda x, weight: form.prepare(weight, x)(x), backend="eager", fullgraph=True
+    )
+    expected = form.prepare(weight, x)(x)
+    torch.testing.assert_close(compiled(x, weight), expected, rtol=1e-11, atol=1e-11)
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_computed_in_single(form, dtype):

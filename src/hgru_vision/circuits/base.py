@@ -97,9 +97,12 @@ class Circuit(nn.Module, ABC):
         self.start = start
         self.backend = backend
         self.checkpoint = checkpoint
-        if start == "learned":
-            self.h0 = nn.Parameter(torch.zeros(channels, 1, 1))
-        self.build(as_generator(generator))
+        device = torch.get_default_device()
+        with torch.device("cpu"):  # where draws are the same whatever the device
+            if start == "learned":
+                self.h0 = nn.Parameter(torch.zeros(channels, 1, 1))
+            self.build(as_generator(generator))
+        self.to(device)  # as torch's own layers do
 
     @abstractmethod
     def build(self, generator: torch.Generator) -> None:

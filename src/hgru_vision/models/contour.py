@@ -231,20 +231,22 @@ def load_vgg16(network: nn.Module, path: str | Path) -> None:
 
 def _read_layers(path: Path) -> dict[str, Tensor]:
     """Read the layers that a file has, by the names used here."""
+    names = {
+        f"{name}.{kind}": f"features.{number}.{kind}"
+        for name, number in TORCHVISION.items()
+        for kind in ("weight", "bias")
+    }
     try:
         if path.suffix == ".npz":
             with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-                return {name: torch.from_numpy(file[name]) for name in file}
+                return {name: torch.from_numpy(file[name]) for name in names if name in file}
         there = torch.load(path, map_location="cpu", weights_only=True)
+        if not isinstance(there, dict):
+            raise ValueError(f"it holds one {type(there).__name__}")
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, RuntimeError, EOFError, KeyError, zipfile.BadZipFile,
+    except (OSError, ValueError, TypeError, RuntimeError, EOFError, KeyError, zipfile.BadZipFile,
             pickle.UnpicklingError) as error:  # fmt: skip
         first = str(error).partition("\n")[0]
         raise ValueError(f"{path} is neither an .npz nor a file of torchvision: {first}") from None
-    return {
-        f"{name}.{kind}": there[f"features.{number}.{kind}"]
-        for name, number in TORCHVISION.items()
-        for kind in ("weight", "bias")
-        if f"features.{number}.{kind}" in there
-    }
+    return {ours: there[theirs] for ours, theirs in names.items() if theirs in there}

@@ -48,7 +48,9 @@ class Highway(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Transform a part of the input and carry the rest."""
-        return torch.lerp(x, torch.relu(self.transform(x)), torch.sigmoid(self.gate(x)))
+        new = torch.relu(self.transform(x))
+        # Under autocast on a CPU the input stage gives less precise numbers than this layer.
+        return torch.lerp(x.to(new.dtype), new, torch.sigmoid(self.gate(x)))
 
 
 def _highway(depth: int, generator: Generator, head: Head) -> nn.Module:

@@ -108,12 +108,14 @@ def create_model(
 
     import torch
 
-    generator = torch.Generator().manual_seed(int(seed))
-    network = build(generator=generator, head=head, **keywords)
-    if pool_first:
-        _pool_first(network, name, head, generator)
-    if released_filters:
-        _released_filters(network, name)
+    # Whatever torch.set_default_device says: the values would lie partly there and partly here.
+    with torch.device("cpu"):
+        generator = torch.Generator().manual_seed(int(seed))
+        network = build(generator=generator, head=head, **keywords)
+        if pool_first:
+            _pool_first(network, name, head, generator)
+        if released_filters:
+            _released_filters(network, name)
     return network
 
 

@@ -115,7 +115,7 @@ class InputStage(nn.Module):
 
     def start_from(self, bank: Tensor) -> None:
         """Start with the filters of another bank; see `hgru_vision.models.filters`."""
-        self.weight = nn.Parameter(self.chosen(bank))
+        self.weight = nn.Parameter(self.chosen(bank).to(self.weight))
 
     def forward(self, images: Tensor) -> Tensor:
         """Filter and square."""

@@ -65,7 +65,9 @@ class FourierKernel:
         batch, _, *counts, fy, fx = tiles.shape
         # bmm is many times slower on strided views than on copies, in both directions.
         rows = tiles.permute(4, 5, 0, 2, 3, 1).flatten(2, 4).flatten(0, 1).contiguous()
-        mixed = _ContiguousGradient.apply(torch.bmm(rows, self.spectrum))
+        traced = torch.compiler.is_compiling()
+        identity = _ContiguousGradient if traced else _ContiguousGradientBothModes
+        mixed = identity.apply(torch.bmm(rows, self.spectrum))
         mixed = mixed.unflatten(1, (batch, *counts)).unflatten(0, (fy, fx))
         tiles = torch.fft.irfft2(mixed.permute(2, 5, 3, 4, 0, 1), s=(y_size, x_size))
         return self.tiling.paste(tiles)
@@ -128,6 +130,14 @@ class _ContiguousGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         return gradient.contiguous()
+
+
+class _ContiguousGradientBothModes(_ContiguousGradient):
+    """The same, for forward-mode derivatives too, with which torch.compile does not trace it."""
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor) -> Tensor:
+        return tangent.view_as(tangent)
 
 
 def _analyse(x: Tensor, tiling: Tiling) -> Tensor:
