@@ -78,6 +78,25 @@ def test_what_is_there_is_not_measured_again(tmp_path):
     assert len(read_rows(path)) == 3
 
 
+def test_a_size_that_a_network_does_not_take_is_told_and_the_rest_measured(tmp_path):
+    sizes = [32, 40]
+    wanted = [
+        Condition(
+            axis="canvas",
+            value=size,
+            source=replace(SMALL, changes=SMALL.changes | {"canvas": size}),
+        )
+        for size in sizes
+    ]
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(40 * 40, 2))
+    told = []
+    (row,) = run(network, wanted, tmp_path / "a.jsonl", report=lambda *each: told.append(each))
+    assert row.condition.value == 40
+    (condition, error), (_, measured) = told
+    assert condition.value == 32 and "fails on images of shape (16, 1, 32, 32)" in str(error)
+    assert measured == row
+
+
 def test_other_weights_of_the_same_name_are_refused(tmp_path):
     wanted = [Condition(axis="length", value=2, source=replace(SMALL, length=2))]
     path = tmp_path / "a.jsonl"

@@ -27,7 +27,7 @@ def test_rows_are_added_and_told_and_the_rest_is_done_next_time(run, tmp_path, c
     out = capsys.readouterr().out
     assert out.startswith("Its run has not ended: these are the weights of its last checkpoint.")
     assert "(1 of 10) length 3: " in out and " of 20 images (" in out
-    assert "length 25: not drawn; length=25 does not fit" in out
+    assert "length 25: not measured; length=25 does not fit" in out
     path = tmp_path / "results/generalisation/small.jsonl"
     rows = read_rows(path)
     assert {row.condition.axis for row in rows} == {"length"}

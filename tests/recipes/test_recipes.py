@@ -129,6 +129,20 @@ def test_a_users_own_recipe(tmp_path):
         make_run(f"{file}:number")
 
 
+@pytest.mark.parametrize(
+    ("keywords", "text"),
+    [
+        ({"changes": "crop=96"}, "changes must be an object with names for keys; got 'crop=96'"),
+        ({"start": 3}, "start must be a text; got 3"),
+        ({"shear": "a"}, "shear must be a number; got 'a'"),
+    ],
+)
+def test_a_keyword_of_another_type_is_named(keywords, text):
+    with pytest.raises(TypeError) as error:
+        make_run("contours", **keywords)
+    assert str(error.value) == text
+
+
 def test_a_recipe_may_pass_on_whatever_it_is_given():
     def mine(*, clip=2.0, **keywords):
         return replace(quick(**keywords), clip=clip)
@@ -137,6 +151,21 @@ def test_a_recipe_may_pass_on_whatever_it_is_given():
     assert (run.seed, run.clip) == (4, 3.0)
     with pytest.raises(TypeError, match="unexpected keyword argument 'length'"):
         make_run(mine, length=4)
+
+
+def test_a_recipe_may_be_a_partial_function(tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text(
+        "from functools import partial\n"
+        "from hgru_vision.recipes.quick import quick\n"
+        "short = partial(quick, images=6400)\n"
+        "wrong = partial(lambda number: number, number=3)\n"
+    )
+    assert make_run(f"{file}:short", seed=4).stages[0].images == 6400
+    with pytest.raises(TypeError, match=r"the recipe .*own\.py:short takes no length; it takes"):
+        make_run(f"{file}:short", length=4)
+    with pytest.raises(TypeError, match=r"the recipe .*own\.py:wrong returned int, not a RunC"):
+        make_run(f"{file}:wrong")
 
 
 def test_an_unknown_recipe_gets_the_nearest():

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from hgru_vision.data.durable import only_writer
-from hgru_vision.sweeps import launch
+from hgru_vision.sweeps import jsonl, launch
 from hgru_vision.sweeps.launch import Job, Outcome, run_job, sweep
 from hgru_vision.sweeps.ledger import LedgerRow, append, read_ledger
 from hgru_vision.sweeps.local import local_launcher
@@ -193,6 +193,32 @@ def test_after_a_signal_during_the_last_test_no_other_run_begins(
     assert states(outcomes) == {0: "done", 1: "missing"}
     assert begun == [0]
     assert (tmp_path / "a.jsonl").read_text().count("\n") == 1  # its row is kept
+
+
+def test_after_a_signal_and_an_error_no_other_run_begins(tmp_path, small_config, monkeypatch):
+    def train(config, folder, *, interrupted, **_):
+        interrupted.set()
+        raise OSError("no space left for the checkpoint")
+
+    monkeypatch.setattr(loop, "train", train)
+    outcomes = run([small_config(0), small_config(1)], tmp_path)
+    assert states(outcomes) == {0: "failed", 1: "missing"}
+    assert outcomes[0].error == "OSError: no space left for the checkpoint"
+
+
+def test_two_sweeps_that_find_the_same_run_ended_write_one_row(
+    tmp_path, small_config, trained, result, monkeypatch
+):
+    ledger, lock = tmp_path / "a.jsonl", jsonl._lock
+
+    def lock_after_the_other(descriptor):
+        monkeypatch.setattr(jsonl, "_lock", lock)
+        append(ledger, LedgerRow(config=small_config(0), result=result()))
+        lock(descriptor)
+
+    monkeypatch.setattr(jsonl, "_lock", lock_after_the_other)
+    assert states(run([small_config(0)], tmp_path)) == {0: "done"}
+    assert ledger.read_text().count("\n") == 1
 
 
 def test_a_launcher_is_closed_when_its_outcome_cannot_be_told(tmp_path, small_config):

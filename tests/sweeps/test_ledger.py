@@ -7,6 +7,7 @@ from multiprocessing import get_context
 
 import pytest
 
+from hgru_vision.sweeps import jsonl
 from hgru_vision.sweeps.ledger import (
     LedgerRow,
     LedgerWarning,
@@ -135,6 +136,33 @@ def test_of_the_same_run_twice_the_row_written_last_counts(tmp_path):
         append(ledger, second)
         with pytest.warns(LedgerWarning, match=rf"{name}\.jsonl:2: run {new.hash} is there before"):
             assert read_ledger(ledger) == [new]
+
+
+def test_a_row_is_written_once_were_another_writer_a_moment_faster(tmp_path, monkeypatch):
+    ledger, lock = tmp_path / "a.jsonl", jsonl._lock
+
+    def lock_after_the_other(descriptor):
+        monkeypatch.setattr(jsonl, "_lock", lock)
+        append(ledger, row(1), once=True)
+        lock(descriptor)
+
+    append(ledger, row(0))
+    monkeypatch.setattr(jsonl, "_lock", lock_after_the_other)
+    append(ledger, row(1), once=True)
+    assert [each.config.seed for each in read_ledger(ledger)] == [0, 1]
+    assert ledger.read_text().count("\n") == 2
+
+
+def test_of_two_rows_of_one_second_the_later_line_counts(tmp_path):
+    time = "2026-01-01T00:00:00+00:00"
+    rows = [
+        LedgerRow(config=config(), result=replace(RESULT, correct=number), written=time)
+        for number in (1, 2)
+    ]
+    for each in rows:
+        append(tmp_path / "a.jsonl", each)
+    with pytest.warns(LedgerWarning, match="is there before"):
+        assert read_ledger(tmp_path) == rows[1:]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 
 import pytest
@@ -14,7 +15,7 @@ from hgru_vision.training.checkpoint import (
 )
 from hgru_vision.training.config import Source, Stage
 from hgru_vision.training.data import training_data
-from hgru_vision.training.files import write_json
+from hgru_vision.training.files import has_checkpoint, write_json
 
 
 def save(folder, config, number):
@@ -32,6 +33,29 @@ def test_the_newest_is_read_and_the_one_before_kept(tiny, tmp_path):
     ]
     (tmp_path / "checkpoint.pt").unlink()
     assert load_checkpoint(tmp_path)["number"] == 1
+
+
+@pytest.mark.parametrize("renames", [0, 1])
+def test_a_kill_between_its_renames_costs_nothing(tiny, tmp_path, monkeypatch, renames):
+    save(tmp_path, tiny(), 0)
+    (tmp_path / "checkpoint.pt").write_bytes(b"damaged, as nothing else need be lost")
+    done, replace = [], os.replace
+
+    def killed(source, target):
+        if not str(source).endswith(".partial"):
+            if len(done) == renames:
+                raise KeyboardInterrupt
+            done.append(target)
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        save(tmp_path, tiny(), 1)
+    assert has_checkpoint(tmp_path)
+    assert load_checkpoint(tmp_path, tiny())["number"] == 1
+    monkeypatch.undo()
+    save(tmp_path, tiny(), 2)
+    assert load_checkpoint(tmp_path, tiny())["number"] == 2
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "flipped", "directory"])
@@ -67,6 +91,21 @@ def test_a_pickle_is_not_opened(tiny, tmp_path):
     torch.save({"config": tiny()}, tmp_path / "checkpoint.pt")
     with pytest.raises(CheckpointError, match="truncated or damaged"):
         load_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"seed": 3}, "options has seed, which follows from the run's seed: change seed instead"),
+        (
+            {"head": "pixels"},
+            "options has head, which follows from the run's target: change target",
+        ),
+    ],
+)
+def test_what_a_field_of_the_run_says_is_no_option(tiny, options, text):
+    with pytest.raises(ValueError, match=text):
+        build(tiny(options=options))
 
 
 def test_another_configuration_is_refused(tiny, tmp_path):

@@ -101,6 +101,14 @@ def test_shares_are_equal_unless_given():
         (lambda: run(batch=0), "batch must be 1 or more; got 0"),
         (lambda: run(checkpoint_every=0), "checkpoint_every must be 1 or more; got 0"),
         (lambda: run(seed=-1), "seed must be 0 or more; got -1"),
+        (
+            lambda: run(seed=2**64),
+            "seed must be at most 2**63 - 1; got 18446744073709551616",
+        ),
+        (
+            lambda: run(data_seed=2**63),
+            "data_seed must be at most 2**63 - 1; got 9223372036854775808",
+        ),
         (lambda: run(learning_rate=0), "learning_rate must be greater than 0; got 0.0"),
         (lambda: run(clip=-1), "clip must be greater than 0; got -1.0"),
         (lambda: run(warm_up=-1), "warm_up must be 0 or more; got -1"),

@@ -81,6 +81,27 @@ def test_without_a_circuit_there_is_nothing_that_feeds_itself(images):
     assert find_cause(network, images) != "self-excited"
 
 
+class Own(nn.Module):
+    """A network of a user's own, which reads out so many times."""
+
+    def __init__(self, times):
+        super().__init__()
+        self.network, self.times = create_model("ff_small_1"), times
+
+    def forward(self, images):
+        features = self.network.features(self.network.input(images))
+        return sum((self.network.readout(features) for _ in range(self.times)), torch.zeros(2))
+
+
+def test_a_readout_may_be_used_several_times_or_not_at_all(images):
+    network = Own(2)
+    with torch.no_grad():
+        network.network.readout.maps.weight.abs_().neg_()
+    assert find_cause(network, images) == find_cause(network.network, images) == "background"
+    network.times = 0
+    assert find_cause(network, images) is None
+
+
 def test_a_network_without_the_readout_is_not_judged(images):
     network = nn.Sequential(nn.Flatten(), nn.Linear(1024, 2))
     assert find_cause(network, images) is None

@@ -14,11 +14,17 @@ def test_the_process_has_used_some_memory():
 def test_a_device_is_picked_or_refused(monkeypatch):
     for there, kind in ((True, "cuda"), (False, "cpu")):
         monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda there=there: int(there))
         assert environment.pick_device().type == kind
     with pytest.raises(ValueError, match="device is cuda:1 and torch sees no GPU; give cpu"):
         environment.pick_device("cuda:1")
     with pytest.raises(ValueError, match="no device 'gpu'; give cpu, cuda or cuda:1"):
         environment.pick_device("gpu")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert environment.pick_device("cuda:1").index == 1
+    with pytest.raises(ValueError, match="device is cuda:2 and torch sees 2 of them; give cuda:0"):
+        environment.pick_device("cuda:2")
 
 
 def test_the_device_has_a_name():

@@ -90,6 +90,22 @@ def test_modes_come_back_after_an_error():
     assert network.training
 
 
+def test_a_network_that_fails_is_told_with_the_images():
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(9, 2))
+    told = r"the network fails on images of shape \(\d+, 1, \d+, \d+\): mat1 and mat2 shapes cannot"
+    with pytest.raises(ValueError, match=told) as error:
+        evaluate(network, Numbers())
+    assert isinstance(error.value.__cause__, RuntimeError)  # its lines are there to look at
+
+
+def test_memory_that_runs_out_is_no_fault_of_the_images():
+    def fill(number):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
+        evaluate(Says(fill), Numbers())
+
+
 def test_logits_that_are_not_finite_are_wrong():
     network = Says(
         lambda number: two(number % 2 == 1) * torch.where(number < 4, 1, torch.nan)[:, None]

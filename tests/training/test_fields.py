@@ -1,5 +1,7 @@
+import json
 import math
 
+import numpy as np
 import pytest
 
 from hgru_vision.training.config import RunConfig, Source, Stage
@@ -30,12 +32,33 @@ from hgru_vision.training.fields import differences, from_json, to_json
             "stages[0].sources[0].length must be a whole number; got '6'",
         ),
         (3, "RunConfig must be an object; got 3"),
+    ]
+    + [
+        ({"model": "hgru", "stages": [], "options": options}, message)
+        for options, message in (
+            (
+                {"timesteps": np.int64(2)},
+                "options.timesteps must be what JSON can hold, such as Python's own numbers and "
+                "texts; got np.int64(2)",
+            ),
+            ({"a": {"b": [1, {2}]}}, "options.a.b[1] must be what JSON can hold, such as Pyt"),
+            ({"limit": math.inf}, "options.limit must be a finite number; got inf"),
+            ({"a": {1: 2}}, "options.a must be an object with names for keys; got {1: 2}"),
+        )
     ],
 )
 def test_a_wrong_field_is_named_by_its_place(value, message):
     with pytest.raises(TypeError) as error:
         from_json(RunConfig, value)
     assert message in str(error.value)
+
+
+def test_what_json_can_hold_goes_through_it_unchanged():
+    options = {"a": {"b": [None, True, -0.5, 1e-300, 2**70, "\u00fc\ud800", {}]}, "": []}
+    stages = (Stage(sources=(Source(changes={"canvas": 200}),), images=64),)
+    config = RunConfig(model="hgru", stages=stages, options=options)
+    again = RunConfig.from_json(json.loads(json.dumps(config.to_json())))
+    assert again == config and again.hash == config.hash
 
 
 def test_json_and_back_is_the_same():

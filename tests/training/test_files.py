@@ -2,6 +2,7 @@ import os
 
 import pytest
 
+from hgru_vision.training import files
 from hgru_vision.training.files import (
     check_output,
     keep_network,
@@ -51,6 +52,22 @@ def test_a_file_is_kept_once_and_only_for_a_network_of_ones_own(tiny, nets, tmp_
     with pytest.raises(FileNotFoundError, match=r"no file nets\.py \(from the network nets\.py:le"):
         keep_network(config, tmp_path / "b")
     assert keep_network(tiny(), tmp_path / "b") == tiny() and not (tmp_path / "b").exists()
+
+
+def test_two_sweeps_may_keep_a_file_at_once(tiny, nets, tmp_path, monkeypatch):
+    config = tiny(model="nets.py:leaky", options={})
+    flush, kept = files.flush, []
+
+    def flush_after_the_other(path):
+        if not kept:  # the other one begins and ends while this one writes
+            kept.append(None)
+            kept.append(keep_network(config, tmp_path / "a"))
+        flush(path)
+
+    monkeypatch.setattr(files, "flush", flush_after_the_other)
+    assert keep_network(config, tmp_path / "a") == kept[1]
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["nets.py"]
+    assert (tmp_path / "a" / "nets.py").read_bytes() == nets.read_bytes()
 
 
 def test_a_copy_that_was_changed_is_none(tiny, nets, tmp_path):

@@ -47,6 +47,13 @@ def test_a_run_is_a_function_of_its_configuration(whole, tiny, tmp_path, quiet, 
     assert_same(whole[0], tmp_path)
 
 
+def test_a_run_may_be_evaluated_at_its_end_alone(whole, tiny, tmp_path, quiet, weights):
+    """However rare evaluations are, room is made for the losses of a stage and no more."""
+    result = quiet(tiny(evaluate_every=10**12), tmp_path, budget=None)
+    assert (result.outcome, result.curve, result.alc) == ("finished", (), None)
+    assert weights(tmp_path).keys() == weights(whole[0]).keys()
+
+
 def test_another_seed_is_another_run(whole, tiny, tmp_path, quiet, weights):
     quiet(tiny(seed=1), tmp_path)
     there, here = weights(whole[0]), weights(tmp_path)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 
 from hgru_vision.circuits.equilibrium import NotFiniteError
 from hgru_vision.recipes.quick import SMALL
@@ -52,6 +53,22 @@ def test_one_that_sees_it_in_an_evaluation_has_a_result_too(
     with pytest.raises(DivergedError, match="the loss is nan at batch"):
         quiet(tiny(evaluate_every=evaluate_every), tmp_path)
     assert json.loads((tmp_path / "result.json").read_text())["outcome"] == "diverged"
+
+
+def test_losses_after_the_last_evaluation_of_a_stage_are_looked_at(
+    tiny, tmp_path, quiet, monkeypatch
+):
+    """On a GPU nothing else looks at them."""
+    next_stage = Session.next_stage
+
+    def lost(session):
+        session.losses[1] = torch.nan
+        next_stage(session)
+
+    monkeypatch.setattr(Session, "next_stage", lost)
+    stage = Stage(sources=(SMALL,), images=96)
+    with pytest.raises(DivergedError, match="the loss is nan at batch 12 "):
+        quiet(tiny(stages=(stage, stage)), tmp_path)
 
 
 def test_a_checkpoint_without_a_configuration_is_a_run_too(tiny, tmp_path, quiet):
@@ -107,6 +124,15 @@ def test_stuck_is_told_once_with_what_to_try(tiny, tmp_path, capsys, pool_first)
     assert ("options.pool_first=true" in text) is not pool_first  # which it is for then
     assert (result.stuck, result.outcome) == (True, "finished")
     assert len(result.curve) == 2
+
+
+def test_each_stage_is_told_of_that_stays_at_chance(tiny, tmp_path, capsys):
+    stages = (Stage(sources=(SMALL,), images=40),) * 2
+    config = tiny(stages=stages, learning_rate=1e-9, stuck_after=40, evaluation_images=64)
+    assert train(config, tmp_path, device="cpu").outcome == "finished"
+    text = " ".join(capsys.readouterr().err.split())
+    for number in (1, 2):
+        assert text.count(f"At chance after 40 images of stage {number} of 2: loss") == 1
 
 
 @pytest.mark.parametrize(("cause", "times"), [("self-excited", 1), ("background", 0), (None, 0)])

@@ -68,6 +68,16 @@ def test_a_run_resumes_where_its_file_is_gone(own, quiet, assert_same, nets):
     assert_same(Path("whole"), Path("run"))
 
 
+def test_what_a_network_draws_goes_on_after_a_stop(own, quiet, assert_same, nets):
+    with nets.open("a") as file:
+        file.write("\ndef noisy():\n    return nn.Sequential(nn.Dropout(0.5), Leaky(4))\n")
+    config = own(model="nets.py:noisy")
+    quiet(config, Path("whole"))
+    assert quiet(config, Path("run"), budget=0) is None
+    quiet(config, Path("run"), resume=True)
+    assert_same(Path("whole"), Path("run"))
+
+
 def test_a_run_begins_from_the_weights_of_another(own, quiet, weights, nets):
     quiet(own(), Path("first"))
     quiet(own(start="first", learning_rate=1e-9, seed=3), Path("second"))

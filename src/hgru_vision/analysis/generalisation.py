@@ -30,7 +30,7 @@ from hgru_vision.sweeps.ledger import now
 from hgru_vision.training.config import Source
 from hgru_vision.training.data import pathfinder_config
 from hgru_vision.training.environment import commit, device_name, versions
-from hgru_vision.training.evaluate import evaluate
+from hgru_vision.training.evaluate import NetworkFailsError, evaluate
 from hgru_vision.training.fields import from_json, to_json
 
 __all__ = ["CONFIDENCE", "PROBED", "Row", "fingerprint", "latest", "measure", "read_rows"]
@@ -148,7 +148,7 @@ def measure(
     batch
         Images at a time.
     report
-        Called with each condition and what came of it: a row, or why its images cannot be drawn.
+        Called with each condition and what came of it: a row, or why there is none.
 
     Returns
     -------
@@ -179,18 +179,18 @@ def measure(
                 config=pathfinder_config(condition.source), count=count, seed=seed, split="test"
             )
             chosen = _confidently_wrong(data) if probed else np.arange(count)
-            n, correct = len(chosen), 0
         except ValueError as error:  # does not fit the canvas
             report(condition, error)
             continue
+        n, correct = len(chosen), 0
         if n:
-            found = evaluate(
-                network,
-                data,
-                batch=batch,
-                timesteps=condition.timesteps,
-                indices=chosen,
-            )
+            try:
+                found = evaluate(
+                    network, data, batch=batch, timesteps=condition.timesteps, indices=chosen
+                )
+            except NetworkFailsError as error:  # it may take images of one size alone
+                report(condition, error)
+                continue
             correct = found.correct
         row = Row(
             network=name,

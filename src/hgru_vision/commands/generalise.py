@@ -91,7 +91,7 @@ def generalise(
 def _line(condition: Condition, found: Row | ValueError) -> str:
     where = f"{condition.axis} {condition.value}"
     if isinstance(found, ValueError):
-        return f"{where}: not drawn; {found}"
+        return f"{where}: not measured; {found}"
     if condition.axis == "probe":
         where = f"{condition.value}, probe {CONFIDENCE:.0%} sure and wrong"
     if found.accuracy is None:

@@ -51,7 +51,8 @@ def find_root(root: Path) -> Path:
         f"{root} {what}; BSDS500 has images/{{train,val,test}}/*.jpg beside "
         "groundTruth/{train,val,test}/*.mat, or beside gt_train.npz, gt_val.npz and gt_test.npz. "
         "Give its folder: root=FOLDER in Python, --root FOLDER to hgru eval-boundaries, --with "
-        "root=FOLDER to hgru train boundaries"
+        "root=FOLDER to hgru train boundaries, --set stages[0].sources[0].path=FOLDER to hgru "
+        "train --config"
     )
 
 

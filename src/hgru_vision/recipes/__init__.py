@@ -22,6 +22,9 @@ __all__ = ["RECIPES", "Recipe", "make_run"]
 
 Recipe = Callable[..., RunConfig]
 
+# Types of keywords whose values are looked at here, before a recipe uses them.
+_CHECKED = (bool, int, float, str, str | None, dict[str, Any] | None)
+
 RECIPES: dict[str, Recipe] = {
     "paper": paper,
     "curriculum": curriculum,
@@ -40,7 +43,7 @@ def make_run(reference: str | Recipe, **keywords: Any) -> RunConfig:
     reference
         Name, FILE.py:FUNCTION, or the function itself.
     **keywords
-        For the recipe; any that it does not take is refused, and a number that is none.
+        For the recipe; any that it does not take is refused, and a value of another type.
 
     Examples
     --------
@@ -53,20 +56,17 @@ def make_run(reference: str | Recipe, **keywords: Any) -> RunConfig:
     recipe = reference
     if isinstance(recipe, str):
         recipe = find_function(recipe, "recipe", RECIPES)
+    who = getattr(recipe, "__name__", reference)  # what functools.partial makes has no name
     takes = inspect.signature(recipe).parameters
     any_other = any(each.kind is each.VAR_KEYWORD for each in takes.values())
     for keyword, value in keywords.items():
         if keyword not in takes:
             if any_other:
                 continue
-            raise TypeError(
-                f"the recipe {recipe.__name__} takes no {keyword}; it takes {', '.join(takes)}"
-            )
-        if takes[keyword].annotation in (bool, int, float, str):
+            raise TypeError(f"the recipe {who} takes no {keyword}; it takes {', '.join(takes)}")
+        if takes[keyword].annotation in _CHECKED:
             keywords[keyword] = from_json(takes[keyword].annotation, value, keyword)
     run = recipe(**keywords)
     if not isinstance(run, RunConfig):
-        raise TypeError(
-            f"the recipe {recipe.__name__} returned {type(run).__name__}, not a RunConfig"
-        )
+        raise TypeError(f"the recipe {who} returned {type(run).__name__}, not a RunConfig")
     return run

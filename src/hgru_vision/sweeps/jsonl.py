@@ -28,10 +28,16 @@ class LedgerWarning(UserWarning):
     """A ledger holds a half-written row or a run twice; it was read without them."""
 
 
-def append_line(path: str | os.PathLike[str], value: dict[str, Any]) -> None:
+def append_line(
+    path: str | os.PathLike[str],
+    value: dict[str, Any],
+    *,
+    unless: Callable[[], bool] = lambda: False,
+) -> None:
     """Add an object to a file, making it if need be; the line is on the disk on return.
 
     Any number of processes may append at once. What a crash left of a last line is removed first.
+    Nothing is added if `unless` says so, which is asked while no other process can append.
     """
     path = Path(path)
     line = json.dumps(value, separators=(",", ":"), allow_nan=False).encode() + b"\n"
@@ -39,6 +45,8 @@ def append_line(path: str | os.PathLike[str], value: dict[str, Any]) -> None:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         _lock(descriptor)
+        if unless():
+            return
         end = _mend(descriptor)
         try:
             written = os.write(descriptor, line)

@@ -54,7 +54,8 @@ class Outcome:
     error
         Of one that failed.
     interrupted
-        Whether SIGTERM or Ctrl-C came, be it during the last test of a run that is done.
+        Whether SIGTERM or Ctrl-C came, be it during the last test of a run that is done, or before
+        an error.
     """
 
     job: Job
@@ -128,7 +129,9 @@ def run_job(
     except BlockingIOError:  # another process has locked the folder
         return Outcome(job=job, state="busy")
     except Exception as error:  # whatever it is: the other runs go on, and the summary tells it
-        return Outcome(job=job, state="failed", error=f"{type(error).__name__}: {error}")
+        told = f"{type(error).__name__}: {error}"
+        # Unless a signal came first: the last checkpoint may fail, too, as on a full disk.
+        return Outcome(job=job, state="failed", error=told, interrupted=signalled.is_set())
     outcome = Outcome(job=job, state="unfinished") if result is None else _ended(job, result)
     return replace(outcome, interrupted=signalled.is_set())
 
@@ -186,10 +189,9 @@ def sweep(
     with _terminable(), contextlib.closing(launcher(todo, deadline)) as arriving:
         for outcome in arriving:
             config = outcome.job.config
-            # Another sweep of the same folder may have ended the run, and written it, meanwhile.
-            recorded = {row.hash for row in _rows(ledger)}
-            if outcome.result is not None and config.hash not in recorded:
-                append(ledger, LedgerRow(config=config, result=outcome.result))
+            if outcome.result is not None:
+                # Another sweep of the same folder may have ended the run and written it meanwhile.
+                append(ledger, LedgerRow(config=config, result=outcome.result), once=True)
             outcomes[config.hash] = outcome
             report(outcome)
     return list(outcomes.values())

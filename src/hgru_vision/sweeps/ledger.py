@@ -125,7 +125,7 @@ def check_portable(config: RunConfig) -> None:
             )
 
 
-def append(path: str | os.PathLike[str], row: LedgerRow) -> None:
+def append(path: str | os.PathLike[str], row: LedgerRow, *, once: bool = False) -> None:
     """Add a row to a ledger, making it if need be; the row is on the disk on return.
 
     Any number of processes may append at once. What a crash left of a last row is removed first.
@@ -135,9 +135,15 @@ def append(path: str | os.PathLike[str], row: LedgerRow) -> None:
     path
         The ledger, a ``.jsonl`` file.
     row
-        What to add. Whether the run is there already is not looked at.
+        What to add.
+    once
+        Leave the ledger as it is if the run is there already, were it written a moment ago.
     """
-    append_line(path, row.to_json())
+
+    def is_there() -> bool:
+        return once and any(each.hash == row.hash for each in read_ledger(path))
+
+    append_line(path, row.to_json(), unless=is_there)
 
 
 def read_ledger(path: str | os.PathLike[str]) -> list[LedgerRow]:

@@ -17,7 +17,9 @@ from hgru_vision.models.registry import Head, create_model
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.files import (
     CHECKPOINT,
+    CHECKPOINTS,
     CONFIG,
+    FRESH,
     PREVIOUS,
     WEIGHTS,
     check_same,
@@ -57,12 +59,11 @@ def save_checkpoint(folder: Path, config: RunConfig, state: State) -> None:
     """
     buffer = io.BytesIO()
     torch.save({"config": config.to_json(), "images": _images(config), **state}, buffer)
-    fresh = folder / f".{CHECKPOINT}.fresh"
-    replace_file(fresh, buffer.getvalue())
-    # Killed between these two lines the folder still has the previous one.
+    replace_file(folder / FRESH, buffer.getvalue())
+    # Killed between these lines the folder has the new one by its first name.
     if (folder / CHECKPOINT).exists():
         os.replace(folder / CHECKPOINT, folder / PREVIOUS)
-    os.replace(fresh, folder / CHECKPOINT)
+    os.replace(folder / FRESH, folder / CHECKPOINT)
     flush_names(folder)
 
 
@@ -88,7 +89,7 @@ def load_checkpoint(folder: Path, config: RunConfig | None = None) -> State | No
     ValueError
         If it is of another configuration; the fields are named.
     """
-    paths = [path for name in (CHECKPOINT, PREVIOUS) if (path := folder / name).exists()]
+    paths = [path for name in CHECKPOINTS if (path := folder / name).exists()]
     broken = []
     for path in paths:
         try:
@@ -146,6 +147,11 @@ def build(config: RunConfig) -> nn.Module:
     if config.model_sha256 is not None:
         read_network(config)  # which refuses another file than the run's
         return make_own(config.reference, config.options, seed=config.seed)
+    for name, field in (("seed", "seed"), ("head", "target")):
+        if name in config.options:
+            raise ValueError(
+                f"options has {name}, which follows from the run's {field}: change {field} instead"
+            )
     head: Head = "pixels" if config.target == "segmentation" else "classify"
     return create_model(config.model, seed=config.seed, head=head, **config.options)
 

@@ -291,6 +291,8 @@ class RunConfig:
         require(self, "checkpoint_every", self.checkpoint_every >= 1, "1 or more")
         for name in ("seed", "data_seed", "statistics_batches", "warm_up", "cool_down"):
             require(self, name, getattr(self, name) >= 0, "0 or more")
+        for name in ("seed", "data_seed"):
+            require(self, name, getattr(self, name) < 2**63, "at most 2**63 - 1")
         require(self, "learning_rate", 0 < self.learning_rate < math.inf, "greater than 0")
         require(self, "contractor", 0 <= self.contractor < math.inf, "0 or more")
         require(self, "clip", self.clip is None or self.clip > 0, "greater than 0")

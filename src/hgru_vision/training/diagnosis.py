@@ -49,10 +49,11 @@ def find_cause(network: nn.Module, images: Tensor) -> Cause | None:
         return None
     # After a batch norm activity is not 0 where there is none.
     before = [module.norm for module in network.modules() if isinstance(module, HGRUReleased)]
-    seen: list[Tensor] = []
+    features: list[Tensor] = []
+    maps: list[Tensor] = []
     hooks = [
-        (*before, *readouts)[0].register_forward_pre_hook(lambda _, given: seen.append(given[0])),
-        readouts[0].maps.register_forward_hook(lambda _, given, maps: seen.append(maps)),
+        (*before, *readouts)[0].register_forward_pre_hook(lambda _, x: features.append(x[0])),
+        readouts[0].maps.register_forward_hook(lambda _, x, output: maps.append(output)),
     ]
     training = network.training
     try:
@@ -62,11 +63,13 @@ def find_cause(network: nn.Module, images: Tensor) -> Cause | None:
         network.train(training)
         for hook in hooks:
             hook.remove()
-    features, maps = seen
+    if not features or not maps:  # a network of a user's own may go another way
+        return None
+    last = maps[-1]
     recurrent = any(isinstance(module, Circuit) for module in network.modules())
-    if recurrent and _self_excited(features, images):
+    if recurrent and _self_excited(features[-1], images):
         return "self-excited"
-    strongest = maps.amax(dim=(2, 3)).std(dim=0) / maps.std(dim=(0, 2, 3))
+    strongest = last.amax(dim=(2, 3)).std(dim=0) / last.std(dim=(0, 2, 3))
     return "background" if strongest.max() < TURNED_AWAY else None
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from hgru_vision.circuits.normalization import StepBatchNorm
 from hgru_vision.training.environment import pick_device
@@ -104,30 +105,44 @@ def synchronise(network: nn.Module) -> None:
     """
     # A module's class is changed in place: what refers to the module goes on doing so.
     for module in network.modules():
-        if type(module) is nn.BatchNorm2d:
-            module.__class__ = SharedBatchNorm
-        elif type(module) is StepBatchNorm:
-            module.__class__ = SharedStepBatchNorm
+        if shared := SHARED.get(type(module)):
+            module.__class__ = shared
 
 
-class SharedBatchNorm(nn.BatchNorm2d):
+class SharedNorm(_BatchNorm):
     """Batch norm over the batches of all processes."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalise; in evaluation mode as torch's own does."""
         if not self.training:
             return super().forward(input)
-        assert self.num_batches_tracked is not None
-        self.num_batches_tracked.add_(1)
-        momentum = self.momentum
-        if momentum is None:  # torch's word for the plain mean of all batches
-            momentum = 1 / float(self.num_batches_tracked)
+        self._check_input_dim(input)
         normal, mean, variance = normalise(input, self.eps)
-        with torch.no_grad():
-            assert self.running_mean is not None and self.running_var is not None
-            self.running_mean.lerp_(mean, momentum)
-            self.running_var.lerp_(variance, momentum)
-        return normal * self.weight.view(-1, 1, 1) + self.bias.view(-1, 1, 1)
+        if self.track_running_stats:
+            assert self.num_batches_tracked is not None
+            self.num_batches_tracked.add_(1)
+            momentum = self.momentum
+            if momentum is None:  # torch's word for the plain mean of all batches
+                momentum = 1 / float(self.num_batches_tracked)
+            with torch.no_grad():
+                assert self.running_mean is not None and self.running_var is not None
+                self.running_mean.lerp_(mean, momentum)
+                self.running_var.lerp_(variance, momentum)
+        if not self.affine:
+            return normal
+        return normal * by_channel(self.weight, input) + by_channel(self.bias, input)
+
+
+class SharedBatchNorm1d(SharedNorm, nn.BatchNorm1d):
+    """`SharedNorm` of vectors or sequences."""
+
+
+class SharedBatchNorm2d(SharedNorm, nn.BatchNorm2d):
+    """`SharedNorm` of images."""
+
+
+class SharedBatchNorm3d(SharedNorm, nn.BatchNorm3d):
+    """`SharedNorm` of volumes, or of images over time."""
 
 
 class SharedStepBatchNorm(StepBatchNorm):
@@ -146,6 +161,14 @@ class SharedStepBatchNorm(StepBatchNorm):
         return normal * self.delta[i].view(-1, 1, 1) + self.nu[i].view(-1, 1, 1)
 
 
+SHARED: dict[type[nn.Module], type[nn.Module]] = {
+    nn.BatchNorm1d: SharedBatchNorm1d,
+    nn.BatchNorm2d: SharedBatchNorm2d,
+    nn.BatchNorm3d: SharedBatchNorm3d,
+    StepBatchNorm: SharedStepBatchNorm,
+}
+
+
 def normalise(x: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """Take the mean and the deviation over images and places, of all processes, out of x.
 
@@ -153,15 +176,21 @@ def normalise(x: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
 
     Shape
     -----
-    x, normal : (B, K, H, W); mean and unbiased variance : (K,)
+    x, normal : (B, K, ...), such as (B, K, H, W); mean and unbiased variance : (K,)
     """
     x = x.float()
+    others = [0, *range(2, x.ndim)]  # all but channels
     count = x.numel() // x.shape[1] * dist.get_world_size()  # shares are of one size
-    mean = _sum_over_processes(x.sum(dim=(0, 2, 3))) / count  # (K,)
-    centred = x - mean.view(-1, 1, 1)
-    variance = _sum_over_processes(centred.square().sum(dim=(0, 2, 3))) / count  # (K,)
-    normal = centred * (variance + eps).rsqrt().view(-1, 1, 1)
+    mean = _sum_over_processes(x.sum(dim=others)) / count  # (K,)
+    centred = x - by_channel(mean, x)
+    variance = _sum_over_processes(centred.square().sum(dim=others)) / count  # (K,)
+    normal = centred * by_channel((variance + eps).rsqrt(), x)
     return normal, mean, variance * (count / (count - 1))
+
+
+def by_channel(values: Tensor, like: Tensor) -> Tensor:
+    """Shape (K,) so that it goes with (B, K, ...)."""
+    return values.view(-1, *[1] * (like.ndim - 2))
 
 
 class _SumOverProcesses(torch.autograd.Function):

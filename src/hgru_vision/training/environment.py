@@ -12,7 +12,14 @@ import torch
 
 import hgru_vision
 
-__all__ = ["commit", "device_name", "peak_memory", "pick_device", "versions"]
+__all__ = [
+    "commit",
+    "device_name",
+    "is_of_memory",
+    "peak_memory",
+    "pick_device",
+    "versions",
+]
 
 
 def pick_device(device: torch.device | str | None = None) -> torch.device:
@@ -31,7 +38,16 @@ def pick_device(device: torch.device | str | None = None) -> torch.device:
         raise ValueError(f"no device {device!r}; give cpu, cuda or cuda:1") from None
     if picked.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device is {picked} and torch sees no GPU; give cpu")
+    if picked.type == "cuda" and (picked.index or 0) >= (count := torch.cuda.device_count()):
+        raise ValueError(f"device is {picked} and torch sees {count} of them; give cuda:0")
     return picked
+
+
+def is_of_memory(error: Exception) -> bool:
+    """Tell memory that ran out, for which torch has its own error on a GPU, a text on a CPU."""
+    return isinstance(
+        error, MemoryError | torch.OutOfMemoryError
+    ) or "DefaultCPUAllocator: " in str(error)
 
 
 def versions() -> dict[str, str]:

@@ -23,10 +23,12 @@ from hgru_vision.circuits.base import Circuit
 from hgru_vision.circuits.normalization import StepBatchNorm
 from hgru_vision.data.readers import ImageDataset
 from hgru_vision.intervals import wilson_interval
+from hgru_vision.training.environment import is_of_memory
 from hgru_vision.training.judging import judge
 
 __all__ = [
     "Evaluation",
+    "NetworkFailsError",
     "as_input",
     "check_logits",
     "evaluate",
@@ -37,6 +39,10 @@ __all__ = [
 
 CONFIDENCE = 0.95
 BATCH = 256  # images at a time
+
+
+class NetworkFailsError(ValueError):
+    """A network does not take the images that it is shown."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -169,13 +175,27 @@ def evaluate(
             part = items[start : start + batch]
             target = data.segmentations(part) if pixels else data.labels(part)
             images = as_input(_to_device(data.batch(part), device), like.dtype)
-            logits = network(images)
+            logits = _decide(network, images)
             check_logits(logits, (len(part), 2, *(images.shape[2:] if pixels else ())))
             # Nothing is brought back before the end: while the device works, images are drawn.
             found.append(judge(logits, _to_device(target, device), kind == "boundaries"))
             if progress is not None:
                 progress(start + len(part))
     return _summarise(torch.cat(found).cpu().numpy(), kind)
+
+
+def _decide(network: nn.Module, images: Tensor) -> Tensor:
+    """Run a network, and say on what images it failed."""
+    try:
+        logits: Tensor = network(images)
+    except RuntimeError as error:
+        if is_of_memory(error):
+            raise
+        first = str(error).strip().partition("\n")[0]
+        raise NetworkFailsError(
+            f"the network fails on images of shape {tuple(images.shape)}: {first}"
+        ) from error
+    return logits
 
 
 def as_input(images: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -118,6 +118,7 @@ def require(config: Any, name: str, holds: bool, expected: str) -> None:
 def _decode(kind: Any, value: Any, where: str) -> Any:
     origin, parts = get_origin(kind), get_args(kind)
     if kind is Any:
+        _check_plain(value, where)
         return value
     if origin in (Union, types.UnionType):
         if value is None and type(None) in parts:
@@ -168,6 +169,25 @@ def _decode_plain(kind: Any, value: Any, where: str) -> Any:
     if not fits or (kind is float and not math.isfinite(value)):
         raise TypeError(f"{where} must be {_WORDS[kind]}; got {value!r}")
     return value
+
+
+def _check_plain(value: Any, where: str) -> None:
+    """Refuse what JSON cannot hold, such as NumPy's numbers: nobody could hash or keep it."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"{where} must be an object with names for keys; got {value!r}")
+            _check_plain(each, _join(where, key))
+    elif isinstance(value, list | tuple):
+        for number, each in enumerate(value):
+            _check_plain(each, f"{where}[{number}]")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise TypeError(f"{where} must be a finite number; got {value!r}")
+    elif not (value is None or isinstance(value, bool | int | float | str)):
+        raise TypeError(
+            f"{where} must be what JSON can hold, such as Python's own numbers and texts; got "
+            f"{value!r}"
+        )
 
 
 def _join(where: str, name: str) -> str:

@@ -14,6 +14,7 @@ NAME.py                of a network of a user's own: a copy of its file, which i
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -27,8 +28,10 @@ from hgru_vision.training.result import Point, Result
 
 __all__ = [
     "CHECKPOINT",
+    "CHECKPOINTS",
     "CONFIG",
     "CURVE",
+    "FRESH",
     "PREVIOUS",
     "RESULT",
     "WEIGHTS",
@@ -50,6 +53,10 @@ __all__ = [
 
 CONFIG, CURVE, RESULT = "config.json", "curve.jsonl", "result.json"
 CHECKPOINT, PREVIOUS = "checkpoint.pt", "checkpoint.previous.pt"
+FRESH = ".checkpoint.pt.fresh"
+"""A whole checkpoint that has not come to its name: there after a kill between two renames."""
+CHECKPOINTS = (FRESH, CHECKPOINT, PREVIOUS)
+"""The newest first."""
 WEIGHTS = "weights.safetensors"
 
 
@@ -153,13 +160,19 @@ def read_network(config: RunConfig) -> bytes:
 def keep_network(config: RunConfig, folder: Path) -> RunConfig:
     """Copy the file of a network of a user's own to a folder, and give the run with the copy."""
     if config.model_sha256 is not None and located(config, folder) is config:
-        replace_file(folder / _file_name(config), read_network(config))
+        content, name = read_network(config), _file_name(config)
+        folder.mkdir(parents=True, exist_ok=True)
+        # Sweeps that begin at once keep the same file; each writes it in a place of its own.
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".") as own:
+            replace_file(Path(own) / name, content)
+            os.replace(Path(own) / name, folder / name)
+        flush_names(folder)
     return located(config, folder)
 
 
 def has_checkpoint(folder: Path) -> bool:
-    """Whether a run can go on from here; between two renames the last one has its other name."""
-    return any((folder / name).exists() for name in (CHECKPOINT, PREVIOUS))
+    """Whether a run can go on from here."""
+    return any((folder / name).exists() for name in CHECKPOINTS)
 
 
 def check_run(folder: Path, config: RunConfig, *, resume: bool) -> Result | None:

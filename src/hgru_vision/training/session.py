@@ -71,7 +71,8 @@ class Session:
         self.ahead: Ahead | None = None  # of the stage in training
         self._warned_of: int | None = None  # the last stage whose activity feeds itself
         # Since the last evaluation. They stay on the device until someone asks.
-        self.losses = torch.zeros(config.evaluate_every, device=group.device)
+        longest = max(stage.images for stage in config.stages) // config.batch
+        self.losses = torch.zeros(min(config.evaluate_every, longest), device=group.device)
 
     def start(self, display: Display) -> None:
         """Begin, or go on from the folder's checkpoint."""
@@ -158,6 +159,8 @@ class Session:
     def next_stage(self) -> None:
         """Go on to the next stage, with the weights and the optimiser as they are."""
         position, stage = self.position, self.config.stages[self.position.stage]
+        if position.batch % self.config.evaluate_every:
+            self._agree()  # nothing looks at the losses since the last evaluation later
         self.display.skip(stage.images - position.batch * self.config.batch)
         position.stage, position.batch = position.stage + 1, 0
         position.passed = position.told_stuck = False
