@@ -1,8 +1,10 @@
 import json
+import os
 import subprocess
 import sys
 
 import pytest
+import torch
 
 from hgru_vision import __version__
 from hgru_vision.cli import COMMANDS, main
@@ -80,6 +82,11 @@ def test_bad_input_is_one_line_without_a_traceback(capsys):
         (OverflowError("too large to convert"), "hgru: too large to convert"),
         (MemoryError(), "hgru: there is too little memory for this"),
         (MemoryError("9 GiB"), "hgru: there is too little memory for this: 9 GiB"),
+        (torch.OutOfMemoryError("CUDA"), "hgru: there is too little memory for this: CUDA"),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate"),
+            "hgru: there is too little memory for this: DefaultCPUAllocator: can't allocate",
+        ),
     ],
 )
 def test_what_is_too_large_is_one_line_too(capsys, monkeypatch, error, told):
@@ -91,12 +98,38 @@ def test_what_is_too_large_is_one_line_too(capsys, monkeypatch, error, told):
     assert (status, said.strip()) == (2, told)
 
 
-def test_an_interrupt_is_quiet(capsys, monkeypatch):
+def test_an_error_of_the_program_itself_keeps_its_traceback(capsys, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("tyro.cli", fail)
+    with pytest.raises(RuntimeError, match="a bug"):
+        main(["presets"])
+
+
+@pytest.mark.parametrize("place", ["commands.bench.run", "cli.import_module"])
+def test_an_interrupt_is_quiet_even_while_the_command_is_loaded(capsys, monkeypatch, place):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hgru_vision.commands.bench.run", stop)
+    monkeypatch.setattr(f"hgru_vision.{place}", stop)
     assert run(capsys, "bench") == (130, "", "hgru: interrupted\n")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [["--version"], ["models", "--help"], ["models"]])
+def test_a_reader_that_has_gone_is_no_error(arguments, unbuffered):
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run(
+        [sys.executable, "-m", "hgru_vision.cli", *arguments],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+    )
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (1, "")
 
 
 def test_importing_the_package_or_the_command_line_loads_nothing_heavy():

@@ -4,6 +4,7 @@ A command is a function; its signature gives the flags and its docstring the hel
 imported when their command is called, so that `hgru --help` answers at once.
 """
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
@@ -54,27 +55,45 @@ def find(arguments: Sequence[str]) -> tuple[str, list[str]] | None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        try:
+            return _run(arguments)
+        finally:
+            sys.stdout.flush()  # or Python does at its end, where no reader left is an error
+    except BrokenPipeError:
+        # The output is read no further, as by `head`: end quietly, as rich does.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _run(arguments: Sequence[str]) -> int:
+    """Run a command; tell in one line what goes wrong."""
     found = find(arguments)
     if found is None:
         return _refuse(arguments)
     name, rest = found
     module, function = COMMANDS[name][0].split(":")
-
-    import tyro
-
-    run = getattr(import_module(f"hgru_vision.commands.{module}"), function)
-    if twice := _given_twice(run, rest):
-        told = f"{twice} is there twice; give all its values after one, as {twice} FIRST SECOND"
-        print(f"hgru: {told}", file=sys.stderr)
-        return 2
     try:
+        import tyro
+
+        run = getattr(import_module(f"hgru_vision.commands.{module}"), function)
+        if twice := _given_twice(run, rest):
+            raise ValueError(
+                f"{twice} is there twice; give all its values after one, as {twice} FIRST SECOND"
+            )
         # Shorter help: no "{None}|STR" for what may be left out.
         tyro.cli(run, prog=f"hgru {name}", args=rest, config=(tyro.conf.DisallowNone,))
+    except BrokenPipeError:
+        raise
     except (ValueError, TypeError, OSError, ImportError, ArithmeticError) as error:
         # What the user gave was wrong, or the machine is: one line, no traceback.
         print(f"hgru: {error}", file=sys.stderr)
         return 2
-    except MemoryError as error:
+    except (MemoryError, RuntimeError) as error:
+        from hgru_vision.training.environment import is_of_memory
+
+        if not is_of_memory(error):
+            raise
         told = f"there is too little memory for this{f': {error}' if str(error) else ''}"
         print(f"hgru: {told}", file=sys.stderr)
         return 2

@@ -19,12 +19,13 @@ def test_it_prints_ratios():
     assert out.getvalue().count(" x") == 3
 
 
-def test_no_speed_is_printed_for_a_wrong_network(monkeypatch):
+@pytest.mark.parametrize("error", [1.0, float("nan")])
+def test_no_speed_is_printed_for_a_wrong_network(monkeypatch, error):
     right = hgru.make
 
     def wrong(backend, **keywords):
         network = right(backend, **keywords)
-        network.features.alpha.data += backend == "auto"
+        network.features.alpha.data += error if backend == "auto" else 0
         return network
 
     monkeypatch.setattr(hgru, "make", wrong)

@@ -1,10 +1,8 @@
 import json
 
 import pytest
-import tyro
 
 from hgru_vision.cli import main
-from hgru_vision.commands import audit
 from hgru_vision.data.datasets import SPLIT_START
 from hgru_vision.stimuli.contour_audit import audit_contours
 from hgru_vision.stimuli.contours import ContourConfig
@@ -32,8 +30,9 @@ def test_an_audit_ends_in_a_table_a_picture_and_numbers(tmp_path, capsys):
     assert report["best"]["accuracy"] > 0.85  # the paper's Pathfinder leaks
 
 
-def test_a_picture_that_cannot_be_written_is_refused_before_any_work(capsys):
-    assert main(["audit", "pathfinder", "--figure", "a.jpg"]) == 2
+@pytest.mark.parametrize("what", ["pathfinder", "contours"])
+def test_a_picture_that_cannot_be_written_is_refused_before_any_work(capsys, what):
+    assert main(["audit", what, "--figure", "a.jpg"]) == 2
     assert "pictures end in .svg, .pdf, .png; got a.jpg" in capsys.readouterr().err
 
 
@@ -49,18 +48,13 @@ def test_a_network_that_is_none_is_refused(capsys):
     assert "no network 'nets'; give the folder of a run (hgru train)" in capsys.readouterr().err
 
 
-def contours(*arguments):
-    """Run the command as `hgru audit contours` does."""
-    tyro.cli(audit.contours, args=arguments, config=(tyro.conf.FlagCreatePairsOff,))
-
-
 def test_an_audit_of_contours_ends_in_a_table_a_picture_and_numbers(tmp_path, capsys):
     (tmp_path / "net.py").write_text(NETWORK)
     arguments = ["--length", "3", "--canvas", "40", "--cells", "8", "--count", "400"]
     arguments += ["--eccentricity", "0.5", "--no-scattered"]
     arguments += ["--network", f"{tmp_path}/net.py:Ink"]
     arguments += ["--figure", str(tmp_path / "a.png"), "--json", str(tmp_path / "a.json")]
-    contours(*arguments)
+    assert main(["audit", "contours", *arguments]) == 0
     out = capsys.readouterr().out
     assert "Contour told without linking paddles" in out
     assert "aligned neighbours and longest aligned run: the task itself" in out
@@ -73,13 +67,9 @@ def test_an_audit_of_contours_ends_in_a_table_a_picture_and_numbers(tmp_path, ca
 
 def test_contours_are_audited_on_the_test_split(tmp_path):
     arguments = ["--length", "3", "--canvas", "40", "--cells", "8", "--count", "100"]
-    contours(*arguments, "--eccentricity", "0.5", "--json", str(tmp_path / "a.json"))
+    arguments += ["--eccentricity", "0.5", "--json", str(tmp_path / "a.json")]
+    assert main(["audit", "contours", *arguments]) == 0
     config = ContourConfig(length=3, canvas=40, cells=8, eccentricity=0.5)
     found = json.loads((tmp_path / "a.json").read_text())["rows"]
     here = audit_contours(config, count=100, first=SPLIT_START["test"])
     assert [row["accuracy"] for row in found] == [row.accuracy for row in here.rows]
-
-
-def test_a_picture_of_contours_that_cannot_be_written_is_refused_before_any_work():
-    with pytest.raises(ValueError, match=r"pictures end in \.svg, \.pdf, \.png; got a\.jpg"):
-        contours("--figure", "a.jpg")

@@ -94,7 +94,7 @@ def test_what_was_measured_of_trained_networks_is_drawn(tmp_path, capsys, measur
     where = ["--ledger", str(tmp_path / "results"), "--out", str(tmp_path)]
     assert main(["figures", "generalisation", *where]) == 0
     assert (tmp_path / "generalisation.png").stat().st_size > 10_000
-    assert f"wrote {tmp_path}/generalisation.png" in capsys.readouterr().out
+    assert capsys.readouterr().out == f"wrote {tmp_path}/generalisation.png\n"
 
 
 def test_scores_of_boundaries_are_drawn(tmp_path, capsys):

@@ -58,6 +58,7 @@ def test_what_is_no_network_is_refused(tmp_path):
         open_network(f"{tmp_path}/net.py:load")
 
 
-def test_what_is_neither_is_refused():
-    with pytest.raises(FileNotFoundError, match=r"no network 'hgrou'; give the folder of a run"):
-        open_network("hgrou")
+@pytest.mark.parametrize("name", ["hgrou", "runs/12:30", "nets.txt:load"])
+def test_what_is_neither_is_refused(name):
+    with pytest.raises(FileNotFoundError, match=rf"no network '{name}'; give the folder of a run"):
+        open_network(name)

@@ -30,7 +30,7 @@ def test_without_weights_the_list_says_so(run, capsys):
 
 
 def test_what_is_published_is_listed_and_shown(run, capsys):
-    publish = ["weights", "publish", str(run), "--tag", "small3", "--note", "A note."]
+    publish = ["weights", "publish", str(run), "--tag", "small3", "--note", "A [note] [/x]."]
     assert main(publish) == 0
     out = " ".join(capsys.readouterr().out.split())
     name = "hgru_small.small3"
@@ -44,7 +44,7 @@ def test_what_is_published_is_listed_and_shown(run, capsys):
     out = " ".join(capsys.readouterr().out.split())
     for text in (
         f"name {name}",
-        "note A note.",
+        "note A [note] [/x].",
         "accuracy 98.8% of 10,000 test images right (95 % interval 98.5% to 99.0%)",
         "without a path 80.0% by a probe (hgru audit)",
         f"sha256 {digest}",

@@ -112,7 +112,7 @@ def figures(
             save_figure(figure, path)
             print(f"  wrote {path}")
             drawn += 1
-    if not rows:
+    if not rows and name not in OF_MEASUREMENTS:  # which need no runs
         print(no_runs(ledger))
     if not drawn:
         raise ValueError(f"{ledger} has nothing of what {' or '.join(names)} shows")

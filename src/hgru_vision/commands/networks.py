@@ -6,6 +6,7 @@ from pathlib import Path
 from torch import nn
 
 from hgru_vision.models.own import make_own
+from hgru_vision.references import is_reference
 from hgru_vision.training.checkpoint import load_run
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.files import read_result
@@ -39,7 +40,7 @@ def open_network(reference: str) -> Opened:
     if Path(reference).is_dir():
         network, config = load_run(Path(reference))
         return Opened(network=network, config=config, result=read_result(Path(reference)))
-    if ":" not in reference:
+    if not is_reference(reference):
         raise FileNotFoundError(
             f"no network {reference!r}; give the folder of a run (hgru train), the name of trained "
             "weights (hgru weights), or FILE.py:FUNCTION, a function without arguments that "

@@ -88,13 +88,18 @@ def sweep(
         tell(_line(outcome))
 
     rows = read_ledger(ledger) if ledger.is_file() else []
+    hints = []
     for changes, count in executed_otherwise(configs, rows).items():
         fields = dict(each.split("=", 1) for each in (*set, *changes))
         given = " ".join(f"{name}={value}" for name, value in fields.items())
         there = f"{ledger} has {count} of these runs but for how a step is executed"
-        tell(f"{there}; --set {given} goes on with them")
+        hints.append(f"{there}; --set {given} goes on with them")
+    for hint in hints:  # in time to stop
+        tell(hint)
     outcomes = run_sweep(configs, launcher, out=out, ledger=ledger, budget=seconds, report=report)
     console.print(status_table(outcomes))
+    for hint in hints:  # again, as the table is long
+        tell(hint)
     tell(f"ledger: {ledger}; runs: {out}")
     if any(outcome.state == "failed" for outcome in outcomes):
         raise SystemExit(1)

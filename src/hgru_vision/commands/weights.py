@@ -7,6 +7,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from hgru_vision.commands.accuracy import accuracy_in_words, as_number
 from hgru_vision.training.result import Point
@@ -69,7 +70,7 @@ def show(
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column(overflow="fold")
     for key, value in _facts(known).items():
-        facts.add_row(key, value)
+        facts.add_row(key, Text(value))  # no markup: a note may have brackets
     console.print(facts)
     measure = (
         "Pixel AUC of held-out crops" if known.config.boundaries else "Accuracy on held-out images"
