@@ -55,6 +55,8 @@ def test_it_shows_the_numbers(cues: Cues, report: AuditReport) -> None:
     assert {"97.5%", "100.0%", "75.0%"} <= set(shown["d"])
     assert "probe wrong\nn = 20" in [label.get_text() for label in panels["d"].get_yticklabels()]
     assert "probe unsure\nn = 0" in [label.get_text() for label in panels["d"].get_yticklabels()]
+    counts = panels["c"].yaxis.get_major_formatter()
+    assert (counts(1), counts(1000)) == ("1", "1,000") and panels["c"].get_ylim()[0] < 1
     lookup, quadratic, network = (label.get_text() for label in panels["b"].get_legend().texts)
     assert (lookup, quadratic, network) == ("20-bin lookup", "quadratic logistic", "neural network")
 

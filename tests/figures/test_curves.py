@@ -1,7 +1,7 @@
 import pytest
 
 from hgru_vision.analysis.study import studies
-from hgru_vision.figures.curves import curves
+from hgru_vision.figures.curves import SEVERAL, TICK, curves
 from hgru_vision.figures.names import EVERY
 from hgru_vision.figures.style import NothingToDraw, render
 
@@ -9,7 +9,7 @@ from hgru_vision.figures.style import NothingToDraw, render
 def test_every_class_and_length_has_a_panel(full):
     figure = curves(full)
     assert len(figure.axes) == len(EVERY) * 3
-    assert figure.get_supxlabel() == ""
+    assert figure.get_supxlabel() == SEVERAL
 
 
 def test_all_runs_are_drawn_and_the_best_stands_out(partial):
@@ -31,7 +31,7 @@ def test_what_was_not_run_is_said(partial):
 
 def test_one_network_alone_lacks_no_others(row):
     (study,) = studies([row("hgru", seed=seed) for seed in range(2)])
-    assert curves(study).get_supxlabel() == ""
+    assert curves(study).get_supxlabel() == SEVERAL
 
 
 def test_the_lowest_panel_with_curves_names_the_axis(row):
@@ -43,7 +43,9 @@ def test_the_lowest_panel_with_curves_names_the_axis(row):
 
 def test_a_change_of_stage_is_marked(row):
     (study,) = studies([row(stages=4)])
-    axes = curves(study).axes[2]
+    figure = curves(study)
+    assert figure.get_supxlabel() == TICK
+    axes = figure.axes[2]
     (ticks,) = (line for line in axes.lines if line.get_marker() == "|")
     assert ticks.get_xdata().tolist() == [192, 352, 512]  # the first points of stages 1, 2, 3
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from hgru_vision.analysis.study import Study, studies
@@ -36,3 +38,14 @@ def test_all_networks_fit(full):
 def test_an_empty_study_has_no_figure():
     with pytest.raises(NothingToDraw, match="there is no run"):
         seeds(Study(recipe="screen", task="paper", cells={}))
+
+
+def test_a_start_from_weights_of_one_length_is_not_missed_at_others(row):
+    def started(length):
+        made = row("hgru", length)
+        config = replace(made.config, start=f"hgru.pathfinder{length}", start_sha256="0" * 64)
+        return replace(made, config=config)
+
+    (study,) = studies([started(6), started(14)])
+    told = [text.get_text() for axes in seeds(study).axes for text in axes.texts]
+    assert told == ["0/1", "0/1"]

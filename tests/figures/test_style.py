@@ -51,6 +51,24 @@ def test_names_cover_neither_each_other_nor_the_marks():
         assert not any(box.overlaps(other) for other in boxes[:number])
 
 
+def test_names_of_points_that_lie_together_have_lines_that_do_not_cross():
+    with style():
+        figure = new_figure(3)
+        axes = figure.subplots()
+        axes.set(xlim=(0, 10), ylim=(0, 10))
+        points = [(2, 5 + height / 20, str(height), "k") for height in (1, 3, 0, 2)]
+        place_labels(axes, [*points, (8, 5, "alone", "k")])
+    names = [text for text in axes.texts if text.get_text()]
+    assert len(axes.texts) - len(names) == 4  # lines: all but "alone"
+    for side in ("left", "right"):
+        there = [text for text in names if text.get_ha() == side and text.get_text() != "alone"]
+        figure.draw_without_rendering()
+        heights = [
+            text.get_window_extent().y0 for text in sorted(there, key=lambda t: t.get_text())
+        ]
+        assert heights == sorted(heights)
+
+
 @pytest.mark.parametrize("along", ["x", "y"])
 def test_accuracies_are_shown_from_below_chance_in_per_cent(along):
     axes = new_figure(2).subplots()

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
 
 from hgru_vision.figures.style import GREY, LIGHT, PALETTE, Mark, mark, new_figure, style
 from hgru_vision.stimuli._types import Floats, Indices
@@ -103,6 +103,9 @@ def _probability(axes: Axes, report: AuditReport) -> None:
         xlim=(0, 1),
         yscale="log",
     )
+    axes.set_ylim(bottom=0.7)  # a bin with a single image is seen
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _strata(axes: Axes, stratification: Stratification) -> None:

@@ -39,9 +39,9 @@ number of ours is in it.
   below it if the network was not still rising (by more than {RISING:.0%} between the second and
   the last third of its last stage); a drop up to {NEGLIGIBLE:.0%} from a length that is
   solved is **negligible**; one accuracy is **above** another if the 95 % intervals of the
-  best of equally many runs do not overlap, and **falls** with length if so its ends are told apart
-  and no length is above a shorter one. These intervals are over test images: what seeds differ
-  by is not in them, and of one run each nothing is known of it. An ALC has no interval: the larger
+  best of equally many runs do not overlap, and **falls** with length if its ends differ so
+  and no length is above a shorter one. These intervals are over test images: differences between
+  seeds are not in them, nor known from one run each. An ALC has no interval: the larger
   one is above, by however little. So parts of one run each that are decided by a point or two are
   not to be relied on.
 - A claim whose parts all hold is reproduced; some, partly (with their number); none, not. A claim

@@ -31,11 +31,11 @@ def contour_sheet_figure(
     >>> from hgru_vision.stimuli.contours import ContourConfig, draw
     >>> pair = [draw(ContourConfig(length=5, shear=0.2), 0, index) for index in (0, 1)]
     >>> sorted(axes.get_title() for axes in contour_sheet_figure(pair, columns=2).axes)
-    ['absent, l = 5, SF = 0.2', 'present, l = 5, SF = 0.2']
+    ['absent, 5 paddles, shear 0.2', 'present, 5 paddles, shear 0.2']
     """
     columns = min(columns, len(stimuli))
     rows = -(-len(stimuli) // columns)
-    figure = Figure(figsize=(columns * INCHES, rows * (INCHES + 0.25)), dpi=DPI)
+    figure = Figure(figsize=(columns * INCHES, rows * (INCHES + 0.2)), dpi=DPI)
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes in grid.flat:
         axes.set_axis_off()
@@ -45,7 +45,8 @@ def contour_sheet_figure(
         axes.imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="hanning")
         config = stimulus.config
         presence = "present" if stimulus.label else "absent"
-        axes.set_title(f"{presence}, l = {config.length}, SF = {config.shear:g}", fontsize=8, pad=3)
+        what = f"{presence}, {config.length} paddles, shear {config.shear:g}"
+        axes.set_title(what, fontsize=8, pad=3)
     figure.tight_layout(pad=0.4)
     return figure
 

@@ -25,6 +25,8 @@ from hgru_vision.training.result import Result
 __all__ = ["curves"]
 
 LETTERS = 20  # of a line of a name
+TICK = "A tick on a curve: its stage changes."
+SEVERAL = "Strong: the run of a network that is the most accurate in its test; pale: its others."
 
 Dashes = str | tuple[int, tuple[float, ...]]
 _DASHES: tuple[Dashes, ...] = (
@@ -82,7 +84,7 @@ def curves(study: Study) -> Figure:
             _names(grid[row, -1], networks)
         for axes in lowest.values():
             axes.set_xlabel("thousand images")
-        footnote(figure, missing_note(not_run(network.model for network in run)))
+        footnote(figure, _note(study))
         figure.suptitle(f"{study.name}: accuracy on held-out images", fontsize=8.5)
     return figure
 
@@ -108,6 +110,15 @@ def _network(
         )
         if best:
             axes.plot(images[changes], accuracies[changes], "|", color=colour, markersize=7)
+
+
+def _note(study: Study) -> str:
+    cells = study.cells.values()
+    results = [result for cell in cells for result in cell.results]
+    said = [TICK] if any(result.curve[-1].stage for result in results if result.curve) else []
+    said += [SEVERAL] if any(len(cell.results) > 1 for cell in cells) else []
+    missing = missing_note(not_run(network.model for network in study.networks))
+    return f"{' '.join(said)}\n{missing}".strip()
 
 
 def _points(result: Result) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

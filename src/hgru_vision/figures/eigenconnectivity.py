@@ -22,10 +22,11 @@ ORANGE, BLUE, GREEN, PINK = PALETTE[:4]
 ORANGE_BLUE = LinearSegmentedColormap.from_list("orange-blue", [BLUE, "#FFFFFF", ORANGE])
 INCHES = 3.1  # height of a network
 NOTE = (
-    "Kernels are turned until the sending channel's orientation is vertical (black ticks). Orange: "
-    "positive weights, blue: negative, in components\nas between channels of like orientation; "
-    "each map has a scale of its own. Along, across: places within 22.5° of the axis or of its\n"
-    "normal. Bands: 95 % bootstrap intervals over channels."
+    "Kernels between channels, turned until the sending channel's orientation is vertical (black "
+    "ticks): their mean and principal components.\nOrange: positive, blue: negative; a component "
+    "has the sign that it has between channels of like orientation; each map has a scale of its "
+    "own.\nAlong, across: within 22.5° of the axis or of its normal. Bands: 95 % bootstrap "
+    "intervals over channels."
 )
 
 
@@ -109,7 +110,7 @@ def _distance(axes: Axes, found: Eigenconnectivity) -> None:
     _profile(axes, profiles.across, "across", PINK)
     _profile(axes, profiles.along, "along", GREEN)
     _finish(axes, "like orientations", "along - across", profiles.collinearity)
-    axes.set(xlabel="distance (places of the map)", ylabel="mean weight")
+    axes.set(xlabel="distance (pixels of the map)", ylabel="mean weight")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     low, high = axes.get_ylim()
     axes.set_ylim(low, high + 0.2 * (high - low))  # room for the legend, which holds for both

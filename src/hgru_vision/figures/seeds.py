@@ -57,6 +57,8 @@ def seeds(study: Study) -> Figure:
 def _runs(axes: Axes, study: Study, network: Network, length: int, height: int) -> None:
     cell = study.cells.get((network, length))
     if cell is None:
+        if network.variant:  # such as a start from weights of one length, which is for that alone
+            return
         axes.text(1.04, height, "not run", va="center", fontsize=6.5, color=GREY)
         return
     colour = FAMILY_MARKS[family(network.model)].colour

@@ -1,6 +1,7 @@
 """The one style of the figures of results: size, colours, axes of accuracies, and how to save."""
 
 import io
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.patheffects import withStroke
 from matplotlib.style import context as style_context
 from matplotlib.transforms import Bbox
 
@@ -171,8 +171,8 @@ def footnote(figure: FigureBase, text: str) -> None:
 def place_labels(axes: Axes, points: Sequence[tuple[float, float, str, str]]) -> None:
     """Write names beside points, where they cover neither each other nor a point.
 
-    A name that finds no room close by goes further away, with a line to its point. Call this when
-    everything else is drawn and limits are set.
+    A name that finds no room close by, or whose point is close to another, goes further away, with
+    a line to its point. Call this when everything else is drawn and limits are set.
 
     Parameters
     ----------
@@ -187,20 +187,33 @@ def place_labels(axes: Axes, points: Sequence[tuple[float, float, str, str]]) ->
     figure.draw_without_rendering()  # settles the layout, so that places are known
     places = axes.transData.transform([(x, y) for x, y, _, _ in points])
     unit = figure.dpi / 72  # pixels a point
+    crowded = {
+        point
+        for point, place in zip(points, places, strict=True)
+        if sum(math.dist(place, other) < CLOSE * unit for other in places) > 1
+    }
     frame = axes.get_window_extent(renderer)
     taken = [Bbox.from_bounds(x - 3 * unit, y - 3 * unit, 6 * unit, 6 * unit) for x, y in places]
-    for x, y, name, colour in sorted(points, key=lambda point: -point[1]):
+    lowest = {"left": math.inf, "right": math.inf}  # names of crowded points, by their side
+    for point in sorted(points, key=lambda point: -point[1]):
+        x, y, name, colour = point
         for dx, dy, ha in _OFFSETS:
+            far = max(abs(dx), abs(dy)) > CLOSE
+            if point in crowded and not far:
+                continue  # whose name is it? A line says it
             place: dict[str, Any] = {"xytext": (dx, dy), "textcoords": "offset points"}
             text = axes.annotate(
                 name, (x, y), **place, ha=ha, va="center", fontsize=6.5, color=colour
             )
-            text.set_path_effects([withStroke(linewidth=2, foreground="white")])  # over lines
+            text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.5})  # over lines
             box = text.get_window_extent(renderer)
             inside = frame.contains(box.x0, box.y0) and frame.contains(box.x1, box.y1)
-            if inside and not any(box.overlaps(other) for other in taken):
+            crosses = point in crowded and box.y0 > lowest[ha]  # the line of a higher point's name
+            if inside and not crosses and not any(box.overlaps(other) for other in taken):
                 taken.append(box)
-                if max(abs(dx), abs(dy)) > CLOSE:
+                if point in crowded:
+                    lowest[ha] = box.y0
+                if far:
                     line = {"arrowstyle": "-", "linewidth": 0.4, "color": colour, "shrinkA": 0}
                     axes.annotate("", (x, y), **place, arrowprops=line)
                 break
