@@ -112,6 +112,24 @@ def test_the_time_gain_can_start_anywhere(name):
     assert torch.equal(create_model(name, **most.get(name, {})).features.eta, own)
 
 
+@pytest.mark.parametrize("name", ["hgru", "hgru_small", "hgru_released"])
+def test_a_state_can_start_mostly_new(name):
+    usual, new = create_model(name), create_model(name, mostly_new=True)
+    drive = torch.zeros(1, usual.features.channels, 1, 1)  # leaves the gates at their biases
+    with torch.no_grad():
+        mix, mix_new = (each.features.step(drive, drive, 0).g2 for each in (usual, new))
+    if name == "hgru_released":  # there the gate is of what is old
+        mix, mix_new = 1 - mix, 1 - mix_new
+    assert mix.max() < 0.5 < mix_new.min()
+    torch.testing.assert_close(mix_new, 1 - mix)
+    differ = [
+        key
+        for key, value in usual.state_dict().items()
+        if not torch.equal(value, new.state_dict()[key])
+    ]
+    assert differ == ["features.b2"]
+
+
 @pytest.mark.parametrize("name", ["hgru", "hgru_small"])
 def test_the_readout_can_be_that_of_the_released_code(name):
     usual, theirs = create_model(name), create_model(name, pool_first=True)
@@ -127,9 +145,9 @@ def test_the_released_network_has_the_released_filters_and_a_bias():
 
 
 @pytest.mark.parametrize("name", ["least_time_gain", "most_time_gain"])
-@pytest.mark.parametrize("value", [-1.5, 1.5])
+@pytest.mark.parametrize("value", [-2.5, 2.5])
 def test_a_time_gain_that_is_none_is_refused(name, value):
-    with pytest.raises(ValueError, match=f"{name} is {value}; it must be from -1 to 1"):
+    with pytest.raises(ValueError, match=f"{name} is {value}; it must be from -2 to 2"):
         create_model("hgru", **{name: value})
 
 

@@ -47,8 +47,8 @@ def test_an_unknown_keyword_gets_the_nearest_and_all_that_there_are():
         hv.create_model("hgru", timestep=8)
     assert str(caught.value) == (
         "hgru has no keyword 'timestep' (it takes seed, head, pool_first, released_filters, "
-        "timesteps, drive_gain, least_time_gain, most_time_gain, backend); did you mean "
-        "'timesteps'?"
+        "timesteps, drive_gain, least_time_gain, most_time_gain, mostly_new, backend); did you "
+        "mean 'timesteps'?"
     )
     message = r"'timesteps' \(it takes seed, head, pool_first, released_filters\)$"
     with pytest.raises(TypeError, match=message):

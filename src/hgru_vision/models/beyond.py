@@ -25,7 +25,7 @@ from hgru_vision.models.catalogue.beyond import (
     VIT_WIDENING,
     VIT_WIDTH,
 )
-from hgru_vision.models.recurrent import DRIVE_GAIN, start_time_gain
+from hgru_vision.models.recurrent import DRIVE_GAIN, start_mostly_new, start_time_gain
 from hgru_vision.models.registry import Head
 from hgru_vision.models.stages import (
     InputStage,
@@ -379,12 +379,15 @@ def hgru_small(
     drive_gain: float = DRIVE_GAIN,
     least_time_gain: float = 1.0,
     most_time_gain: float = 1.0,
+    mostly_new: bool = False,
     backend: Backend = "auto",
 ) -> StandardNetwork:
-    """Make the hGRU network of 8 channels and 7x7 horizontal kernels."""
+    """Make the hGRU network of 8 channels and 7x7 horizontal kernels; it starts as `hgru` does."""
     channels = SMALL_ORIENTATIONS * GABOR_PHASES
     circuit = HGRU(channels, SMALL_KERNEL_SIZE, timesteps, backend=backend, generator=generator)
     start_time_gain(circuit, least_time_gain, most_time_gain, generator)
+    if mostly_new:
+        start_mostly_new(circuit)
     network = StandardNetwork(circuit, channels, head, generator, gain=drive_gain)
     network.input = SmallInput(drive_gain)
     return network

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Generator, nn
 
 from hgru_vision.circuits import (
@@ -43,6 +44,7 @@ __all__ = [
     "hgru_no_time_gain",
     "hgru_nonnegative",
     "hgru_released",
+    "start_mostly_new",
     "start_time_gain",
 ]
 
@@ -56,18 +58,29 @@ def start_time_gain(
 ) -> None:
     """Let the time-gain start from U(least, most), or from a number if both are the same.
 
-    The paper gives no start; the released code has U(0, 1). Activity fades from step to step below
-    1, and changes its sign below 0.
+    The paper gives no start; the released code has U(0, 1), and a port of it that learns length 14
+    from scratch U(-2, 2) (docs/stuck.md). Activity fades from step to step below 1, and changes its
+    sign below 0.
     """
     for name, value in (("least_time_gain", least), ("most_time_gain", most)):
-        if not -1 <= value <= 1:
-            raise ValueError(f"{name} is {value}; it must be from -1 to 1")
+        if not -2 <= value <= 2:
+            raise ValueError(f"{name} is {value}; it must be from -2 to 2")
     if least > most:
         raise ValueError(f"least_time_gain is {least}, more than most_time_gain, {most}")
     if least == most:
         nn.init.constant_(circuit.eta, least)
     else:
         nn.init.uniform_(circuit.eta, least, most, generator=generator)
+
+
+def start_mostly_new(circuit: HGRU | HGRUReleased) -> None:
+    """Let the mix start with three quarters of the new state, not with a quarter.
+
+    That is chronos with the other sign: what is new spreads sooner and is forgotten sooner. The
+    paper gives no sign; the port has this one (docs/stuck.md).
+    """
+    with torch.no_grad():
+        circuit.b2.neg_()
 
 
 def _network(
@@ -84,11 +97,17 @@ def hgru(
     drive_gain: float = DRIVE_GAIN,
     least_time_gain: float = 1.0,
     most_time_gain: float = 1.0,
+    mostly_new: bool = False,
     backend: Backend = "auto",
 ) -> nn.Module:
-    """Make the hGRU network, Eqs. 3 to 9; its time-gain starts as `start_time_gain` says."""
+    """Make the hGRU network, Eqs. 3 to 9.
+
+    It starts as `start_time_gain` and, with `mostly_new`, `start_mostly_new` say.
+    """
     circuit = HGRU(timesteps=timesteps, backend=backend, generator=generator)
     start_time_gain(circuit, least_time_gain, most_time_gain, generator)
+    if mostly_new:
+        start_mostly_new(circuit)
     return _network(circuit, head, drive_gain, generator)
 
 
@@ -151,6 +170,7 @@ def hgru_released(
     drive_gain: float = 1.0,
     least_time_gain: float = 0.0,
     most_time_gain: float = 1.0,
+    mostly_new: bool = False,
     backend: Backend = "auto",
 ) -> nn.Module:
     """Make the hGRU network of the authors' released code: its filters, circuit and readout.
@@ -160,6 +180,8 @@ def hgru_released(
     circuit = HGRUReleased(timesteps=timesteps, backend=backend, generator=generator)
     if (least_time_gain, most_time_gain) != (0, 1):  # with which the circuit starts by itself
         start_time_gain(circuit, least_time_gain, most_time_gain, generator)
+    if mostly_new:
+        start_mostly_new(circuit)
     network = _network(circuit, head, drive_gain, generator)
     network.input = InputStage(drive_gain, bias=True)
     network.input.start_from(released_bank())
