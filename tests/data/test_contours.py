@@ -92,6 +92,7 @@ def test_it_can_be_written_and_read(tmp_path, format, antialias):
         ({"count": 1.5}, TypeError, r"count must be a whole number; got 1\.5"),
         ({"config": SMALL, "length": 6}, TypeError, "give config or length, not both"),
         ({"config": SMALL, "canvas": 60}, TypeError, "give config or canvas, not both"),
+        ({"config": {"length": 9}}, TypeError, r"config must be a ContourConfig; got \{'length'"),
         ({"sheer": 0.2}, TypeError, "have no parameter 'sheer'; did you mean 'shear'"),
         ({"preset": "paper"}, TypeError, "have no parameter 'preset'; there are length, shear,"),
         ({"length": 40}, UnsatisfiableError, "length=40 does not fit"),

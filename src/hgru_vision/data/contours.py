@@ -74,6 +74,8 @@ class SyntheticContours(DrawnDataset):
         if config is not None and changes:
             raise TypeError(f"give config or {next(iter(changes))}, not both")
         config = _configure(changes) if config is None else config
+        if not isinstance(config, ContourConfig):
+            raise TypeError(f"config must be a ContourConfig; got {config!r}")
         super().__init__(config, count, seed, split, target)
 
 

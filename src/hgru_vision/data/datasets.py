@@ -75,6 +75,11 @@ class Pathfinder(DrawnDataset):
             raise TypeError(f"give config or {given[0]}, not both")
         if config is None:
             config = _configure("paper" if preset is None else preset, length, changes)
+        if not isinstance(config, Config):
+            raise TypeError(
+                "config must be a PathfinderConfig or a ReleasedConfig, such as preset('paper') "
+                f"gives; got {config!r}"
+            )
         if target == "label" and config.markers == 1:
             raise ValueError(
                 "this Pathfinder has one marker, so there is nothing to classify; use "
