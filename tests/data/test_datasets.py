@@ -100,6 +100,7 @@ def test_parameters_of_a_preset_can_be_changed():
         ({"config": SMALL, "canvas": 60}, TypeError, "give config or canvas, not both"),
         ({"config": "paper"}, TypeError, "config must be a PathfinderConfig or .*; got 'paper'"),
         ({"preset": "crbp-14"}, ValueError, "one marker, so there is nothing to classify"),
+        ({"preset": "crbp-14"}, ValueError, "hgru generate: --target segmentation, hgru train"),
         ({"lenght": 6}, TypeError, "no parameter 'lenght'; did you mean 'length'"),
         ({"length": 14, "canvas": 32}, UnsatisfiableError, "length=14 does not fit"),
     ],

@@ -83,7 +83,8 @@ class Pathfinder(DrawnDataset):
         if target == "label" and config.markers == 1:
             raise ValueError(
                 "this Pathfinder has one marker, so there is nothing to classify; use "
-                'target="segmentation" (hgru train: --set target=segmentation) or markers=2'
+                'target="segmentation" (hgru generate: --target segmentation, hgru train: --set '
+                "target=segmentation) or markers=2"
             )
         super().__init__(config, count, seed, split, target)
 
