@@ -221,7 +221,7 @@ def cues(config: PathfinderGenerator, seed: int, indices: npt.ArrayLike) -> Cues
     """Return what an observer could read of images without following a path; see `audit`."""
     indices = check_indices(indices)
     grown = scenes(config, seed, indices)
-    turns = np.diff(np.where(grown.paths < 2, grown.angles, np.nan)[:, : 2 * config.length], axis=1)
+    turns = np.diff(grown.angles[:, : 2 * config.length], axis=1)  # the targets come first
     turns[:, config.length - 1] = 0.0  # from the end of one path to the origin of the other
     turns = np.abs((turns + np.pi) % (2 * np.pi) - np.pi)
     ink = np.empty(indices.size)
