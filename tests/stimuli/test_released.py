@@ -111,6 +111,9 @@ def test_a_marker_lies_at_an_origin_and_one_at_an_end():
         tail = (grown.centres - half * unit)[row, 6 * origin]
         head = (grown.centres + half * unit)[row, 6 * end + 5]
         np.testing.assert_allclose(grown.markers[row], [tail, head], atol=1e-9)
+        directions = np.stack([np.cos(grown.directions[row]), np.sin(grown.directions[row])], -1)
+        outward = [-unit[row, 6 * origin], unit[row, 6 * end + 5]]
+        np.testing.assert_allclose(directions, outward, atol=1e-9)
 
 
 def test_with_several_margins_each_image_has_one():
