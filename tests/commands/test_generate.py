@@ -30,7 +30,8 @@ def test_files_hold_the_images_of_the_dataset(tmp_path, capsys):
 def test_files_of_the_released_program_are_drawn_again_too(tmp_path, capsys):
     folder = str(tmp_path / "files")
     arguments = ["generate", "pathfinder", "--preset", "lra-128", "--length", "6", "--count", "6"]
-    assert main([*arguments, "--format", "png", "--out", folder]) == 0
+    arguments += ["--format", "png", "--split", "test", "--target", "segmentation"]
+    assert main([*arguments, "--out", folder]) == 0
     assert main(["generate", "--verify", folder, "--regenerate", "6"]) == 0
     assert "6 items drawn again, equal" in capsys.readouterr().out
 
