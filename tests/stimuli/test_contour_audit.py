@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from hgru_vision.stimuli.contour_audit import LINKING, audit_contours, contour_features
-from hgru_vision.stimuli.contours import ContourConfig, labels
+from hgru_vision.stimuli.contours import ContourConfig, draw, labels, scenes
 
 
 def accuracies(**changes):
@@ -36,6 +36,19 @@ def test_features_follow_the_images():
     total = features["ink by ninths"].sum(1)
     np.testing.assert_allclose(total, features["ink"][:, 0] * 256**2)
     assert (features["aligned by ninths"].sum(1) == features["directions"][:, 1]).all()
+
+
+def test_ninths_are_counted_row_by_row():
+    config = ContourConfig(length=9, shear=0.2)
+    found = contour_features(config, 0, np.arange(4))["aligned by ninths"]
+    for index in range(4):
+        stimulus = draw(config, 0, index)
+        direction = scenes(config, 0, [index]).directions[0]
+        expected = np.zeros((3, 3))
+        for x, y, angle, _ in stimulus.paddles:
+            if abs(np.sin(angle - direction)) < np.sin(np.deg2rad(3)):
+                expected[int(y * 3 / 256), int(x * 3 / 256)] += 1
+        assert found[index].tolist() == expected.ravel().tolist()
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,26 @@ def test_contour_absent_images_have_the_same_directions_or_any(scattered):
         np.testing.assert_array_equal(angles, grown.directions[row])
 
 
+@pytest.mark.parametrize("shear", [-0.6, 0.5])
+def test_contours_begin_at_every_place_from_which_they_lie_wholly_in_the_image(shear):
+    config = ContourConfig(length=5, shear=shear, canvas=64, cells=8, eccentricity=0.8)
+    count = np.arange(1000)
+    grown, label = scenes(config, 0, count), labels(config, 0, count)
+    found = set(np.argmax(grown.kinds[label == 1] == CONTOUR, axis=1).tolist())
+    expected = set()
+    step = np.array([1 + shear, 1]) / math.hypot(1 + shear, 1)
+    half = np.array([config.paddle_length, config.thickness]) / config.cell / 2
+    for row in range(8):
+        for column in range(-16, 16):  # rows wrap around
+            first = np.array([column - 3.5 + shear * (row - 3.5), row - 3.5])  # from the middle
+            last = first + 4 * np.array([1 + shear, 1])
+            corners = half[0] * np.abs(step) + half[1] * np.abs(step[::-1])
+            inside = (np.maximum(np.abs(first), np.abs(last)) + corners <= 4).all()
+            if inside and np.hypot(*(first + last) / 2) * config.cell <= 0.8:
+                expected.add(8 * row + column % 8)
+    assert found == expected
+
+
 def test_scattered_paddles_lie_where_those_of_contours_do():
     config = ContourConfig(length=5, shear=0.2)
     count = np.arange(12_000)

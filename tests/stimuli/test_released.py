@@ -132,8 +132,10 @@ def test_contrast_dims_paddles_and_not_markers():
 
 
 def test_a_path_of_one_paddle():
-    grown = scenes(preset("authors", length=1, distractors=0), 0, np.arange(20))
-    assert np.isfinite(grown.markers).all()
+    config, indices = preset("authors", length=1, distractors=0), np.arange(20)
+    markers = scenes(config, 0, indices).markers
+    tips = np.linalg.norm(markers[:, 1] - markers[:, 0], axis=1)[labels(config, 0, indices) == 1]
+    np.testing.assert_allclose(tips, config.paddle_length / config.reduce, atol=0.75)
 
 
 @pytest.mark.parametrize(
