@@ -57,6 +57,13 @@ def test_angles_stay_inside_their_range():
     assert abs(np.mean(angles)) < 4
 
 
+def test_a_square_is_turned_not_sheared():
+    for seed in range(5):
+        placement = Augmentation(crop=20).place(60, 80, np.random.default_rng(seed))
+        steps = np.array([placement.step_down, placement.step_right])
+        np.testing.assert_allclose(steps @ steps.T, np.eye(2), atol=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_image_and_target_stay_together(seed):
     # The image tells where each pixel comes from; the target must come from there too.

@@ -45,7 +45,7 @@ def test_pixels_marked_by_few_are_left_out(natural):
     first, _, third = held_out.segmentations([0, 1, 2])
     assert np.unique(first).tolist() == [0, 1] and (first == 1).sum() == 2 * 32
     assert np.unique(third).tolist() == [0, IGNORED] and (third == IGNORED).sum() == 4 * 32
-    all_agree = BoundarySettings(crop=32, share=0.2, allow_partial=True)
+    all_agree = BoundarySettings(crop=32, share=0.25, allow_partial=True)
     assert (BoundaryCrops(natural, "val", all_agree).segmentations([2]) == 1).sum() == 4 * 32
 
 

@@ -89,6 +89,7 @@ def test_it_can_be_written_and_read(tmp_path, format, antialias):
         ({"split": "dev"}, ValueError, "split must be train, validation or test; got 'dev'"),
         ({"target": "box"}, ValueError, "target must be label or segmentation; got 'box'"),
         ({"count": 0}, ValueError, r"count must be from 1 to 2\*\*40; got 0"),
+        ({"count": 2**40 + 1}, ValueError, r"count must be from 1 to 2\*\*40; got 1099511627777"),
         ({"count": 1.5}, TypeError, r"count must be a whole number; got 1\.5"),
         ({"config": SMALL, "length": 6}, TypeError, "give config or length, not both"),
         ({"config": SMALL, "canvas": 60}, TypeError, "give config or canvas, not both"),
