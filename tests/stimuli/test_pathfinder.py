@@ -303,6 +303,14 @@ def test_paths_that_are_too_long_end_in_an_error_with_values_that_fit():
         scenes(preset("paper", length=14, canvas=32), 0, [0])
 
 
+def test_paths_that_begin_too_near_to_each_other_end_in_an_error_that_says_so():
+    message = r"clearance=3 and seed_radius=0; seed_radius=6\.75 would fit"
+    with pytest.raises(UnsatisfiableError, match=message):
+        scenes(preset("paper", length=6, seed_radius=0), 0, [0])
+    with pytest.raises(UnsatisfiableError, match="edge_margin=11 and clearance=3; canvas="):
+        scenes(preset("matched", length=6, canvas=32), 0, [0])  # where it plays no part
+
+
 @pytest.mark.parametrize("ghost", [False, True])
 def test_even_hopeless_configurations_end(ghost):
     config = PathfinderConfig(length=500, ghost=ghost, continuity=50.0)

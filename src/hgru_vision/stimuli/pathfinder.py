@@ -264,9 +264,14 @@ class PathfinderConfig:
         larger = [math.ceil(self.canvas * factor) for factor in (1.5, 2, 3, 4, 6, 8)]
         trials = [(name, value) for value in others]
         trials += [("canvas", canvas) for canvas in larger if canvas <= CANVAS_RANGE[1]]
+        given = ["edge_margin", "clearance"]
+        if name == "length" and not self.ghost:  # two paths may begin too near to each other
+            given.append("seed_radius")
+            trials.append(("seed_radius", PathfinderConfig.seed_radius))
+        values = [f"{each}={getattr(self, each):g}" for each in given]
         raise UnsatisfiableError(
             f"{name}={getattr(self, name)} does not fit: {problem} on a canvas of {self.canvas} "
-            f"pixels with edge_margin={self.edge_margin:g} and clearance={self.clearance:g}"
+            f"pixels with {', '.join(values[:-1])} and {values[-1]}"
             + advise(self, trials, PathfinderConfig._fits)
         )
 

@@ -272,9 +272,9 @@ def _paint_chunks(
     return out
 
 
-def advise(config: Any, trials: Sequence[tuple[str, int]], fits: Callable[[Any], bool]) -> str:
+def advise(config: Any, trials: Sequence[tuple[str, float]], fits: Callable[[Any], bool]) -> str:
     """End an error message with the first value of each field that would fit, if there is one."""
-    fitting: dict[str, int] = {}
+    fitting: dict[str, float] = {}
     for name, value in trials:
         if name not in fitting and fits(replace(config, **{name: value})):
             fitting[name] = value
