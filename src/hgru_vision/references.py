@@ -2,12 +2,20 @@
 
 import runpy
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
-__all__ = ["find_file", "find_function", "is_reference", "place_of"]
+__all__ = [
+    "failure",
+    "find_file",
+    "find_function",
+    "is_reference",
+    "place_of",
+    "told_with_its_place",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -86,6 +94,28 @@ def place_of(error: Exception, path: str) -> str | None:
     lines = [each.lineno for each in traceback.extract_tb(error.__traceback__)
              if each.filename == path]  # fmt: skip
     return f"{path}:{lines[-1]}" if lines else None
+
+
+def failure(reference: str, error: Exception) -> str:
+    """Say in one line what went wrong in a user's file, and where.
+
+    Folders are left out: which of the copies of a file was run is not the point.
+    """
+    place = place_of(error, str(Path(reference.rpartition(":")[0])))
+    at = "" if place is None else f" at {Path(place).name}"
+    first = (str(error).strip() or "no reason given").splitlines()[0]
+    return f"{Path(reference).name} fails{at}: {type(error).__name__}: {first}"
+
+
+@contextmanager
+def told_with_its_place(reference: object, kind: str) -> Iterator[None]:
+    """Let an error in a user's file say so in one line, and where; others are as they were."""
+    try:
+        yield
+    except Exception as error:
+        if not (isinstance(reference, str) and is_reference(reference)):
+            raise
+        raise ValueError(f"the {kind} {failure(reference, error)}") from error
 
 
 def _is_own(value: Any) -> bool:

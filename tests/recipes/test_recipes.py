@@ -168,6 +168,22 @@ def test_a_recipe_may_be_a_partial_function(tmp_path):
         make_run(f"{file}:wrong")
 
 
+def test_a_recipe_that_fails_is_named_with_its_line(tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text(
+        "from hgru_vision.recipes import make_run\n"
+        "def short(): return make_run('quick', images=5)\n"
+        "def wrong(): return missing\n"
+    )
+    for name, text in (
+        ("short", "own.py:short fails at own.py:2: ValueError: stages[0].images is 5, less than a"),
+        ("wrong", "own.py:wrong fails at own.py:3: NameError: name 'missing' is not defined"),
+    ):
+        with pytest.raises(ValueError) as error:
+            make_run(f"{file}:{name}")
+        assert str(error.value).startswith(f"the recipe {text}")
+
+
 def test_an_unknown_recipe_gets_the_nearest():
     with pytest.raises(ValueError) as error:
         make_run("curiculum")

@@ -102,6 +102,7 @@ def test_a_grid_of_ones_own(tmp_path):
         "def none(): return []\n"
         "def number(): return 3\n"
         "def mixed(): return [*two(), 'gru']\n"
+        "def late(): yield from (run.sead for run in two())\n"
         "pi = 3\n"
     )
     assert [run.seed for run in load_grid(f"{file}:two")] == [3, 4]
@@ -109,6 +110,11 @@ def test_a_grid_of_ones_own(tmp_path):
         ("one", TypeError, "one returned RunConfig, not RunConfigs"),
         ("number", TypeError, "number returned int, not RunConfigs"),
         ("none", ValueError, "none has no runs"),
+        (
+            "late",
+            ValueError,
+            r"the grid mine\.py:late fails at mine\.py:7: AttributeError: 'RunConfig' object has",
+        ),
         ("mixed", TypeError, "run 2 of the grid .*mixed is str, not RunConfig"),
         (
             "pi",

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from hgru_vision.references import find_function, place_of
+from hgru_vision.references import failure, find_function
 
-__all__ = ["failure", "make_own"]
+__all__ = ["make_own"]
 
 
 def make_own(reference: str, options: Mapping[str, Any], *, seed: int = 0) -> nn.Module:
@@ -54,14 +54,3 @@ def make_own(reference: str, options: Mapping[str, Any], *, seed: int = 0) -> nn
     if not isinstance(network, nn.Module):
         raise TypeError(f"{who} returned {type(network).__name__}, not a torch.nn.Module")
     return network
-
-
-def failure(reference: str, error: Exception) -> str:
-    """Say in one line what went wrong in the file of a network, and where.
-
-    Folders are left out: which of the copies of a file was run is not the point.
-    """
-    place = place_of(error, str(Path(reference.rpartition(":")[0])))
-    at = "" if place is None else f" at {Path(place).name}"
-    first = (str(error).strip() or "no reason given").splitlines()[0]
-    return f"{Path(reference).name} fails{at}: {type(error).__name__}: {first}"

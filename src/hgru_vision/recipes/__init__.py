@@ -14,7 +14,7 @@ from hgru_vision.recipes.curriculum import curriculum
 from hgru_vision.recipes.paper import paper
 from hgru_vision.recipes.quick import quick
 from hgru_vision.recipes.screen import screen
-from hgru_vision.references import find_function
+from hgru_vision.references import find_function, told_with_its_place
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.fields import from_json
 
@@ -66,7 +66,8 @@ def make_run(reference: str | Recipe, **keywords: Any) -> RunConfig:
             raise TypeError(f"the recipe {who} takes no {keyword}; it takes {', '.join(takes)}")
         if takes[keyword].annotation in _CHECKED:
             keywords[keyword] = from_json(takes[keyword].annotation, value, keyword)
-    run = recipe(**keywords)
+    with told_with_its_place(reference, "recipe"):
+        run = recipe(**keywords)
     if not isinstance(run, RunConfig):
         raise TypeError(f"the recipe {who} returned {type(run).__name__}, not a RunConfig")
     return run

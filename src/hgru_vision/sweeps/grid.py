@@ -9,7 +9,7 @@ from itertools import product as combinations
 from typing import Any
 
 from hgru_vision.recipes import Recipe, make_run
-from hgru_vision.references import find_function
+from hgru_vision.references import find_function, told_with_its_place
 from hgru_vision.training.config import RunConfig
 
 __all__ = ["Grid", "load_grid", "product"]
@@ -64,7 +64,7 @@ def load_grid(reference: str) -> list[RunConfig]:
     Raises
     ------
     ValueError, FileNotFoundError
-        If there is no such grid, or it has no runs.
+        If there is no such grid, it fails, or it has no runs.
     TypeError
         If it returns anything but configurations.
 
@@ -75,10 +75,12 @@ def load_grid(reference: str) -> list[RunConfig]:
     """
     from hgru_vision.sweeps.grids import GRIDS  # which is made with `product`
 
-    made = find_function(reference, "grid", GRIDS)()
-    if isinstance(made, RunConfig) or not isinstance(made, Iterable):
+    grid = find_function(reference, "grid", GRIDS)
+    with told_with_its_place(reference, "grid"):
+        made = grid()
+        runs = list(made) if isinstance(made, Iterable) else None
+    if runs is None:
         raise TypeError(f"the grid {reference} returned {type(made).__name__}, not RunConfigs")
-    runs = list(made)
     if not runs:
         raise ValueError(f"the grid {reference} has no runs")
     for number, run in enumerate(runs):

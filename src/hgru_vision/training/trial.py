@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from hgru_vision.models.own import failure
+from hgru_vision.references import failure
 from hgru_vision.training.checkpoint import build
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.data import training_data
