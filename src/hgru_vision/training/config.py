@@ -162,8 +162,7 @@ class Stage:
         folders = [source.path for source in self.sources if source.path is not None]
         if self.mask_weight and folders:
             raise ValueError(f"mask_weight needs images that are drawn; {folders[0]} is a folder")
-        finite = 0 <= self.mask_weight < math.inf
-        require(self, "mask_weight", finite, "0 or more")
+        require(self, "mask_weight", 0 <= self.mask_weight < math.inf, "0 or more")
 
     @property
     def name(self) -> str:
@@ -304,16 +303,15 @@ class RunConfig:
                 raise ValueError(
                     f"stages[{number}].images is {stage.images}, less than a batch, {self.batch}"
                 )
-        if self.stop_when_stuck and self.stuck_after is None:
-            raise ValueError("stop_when_stuck needs stuck_after, a number of images")
-        if self.stop_when_stuck and self.target != "label":
-            raise ValueError('stop_when_stuck needs target="label"; chance is not known for pixels')
-        for number, stage in enumerate(self.stages):
             if stage.mask_weight and self.target != "label":
                 raise ValueError(
                     f"stages[{number}].mask_weight is for runs with target label; with "
                     "segmentation every stage teaches masks"
                 )
+        if self.stop_when_stuck and self.stuck_after is None:
+            raise ValueError("stop_when_stuck needs stuck_after, a number of images")
+        if self.stop_when_stuck and self.target != "label":
+            raise ValueError('stop_when_stuck needs target="label"; chance is not known for pixels')
         if self.balance and self.target != "segmentation":
             raise ValueError('balance is for pixels; it needs target="segmentation"')
         self._check_model()
