@@ -28,6 +28,7 @@ def test_the_papers_protocol_is_the_papers():
     assert (run.evaluate_every, run.test_images) == (1000, 100_000)
     (stage,) = run.stages
     assert (stage.images, stage.unique, stage.promote_at) == (1_800_000, 900_000, None)
+    assert run.stuck_after == stage.unique // 2
     for name, entry in CATALOGUE.items():
         if entry.family in ("residual", "per-pixel"):
             assert paper(model=name).stages[0].images == 3_600_000
@@ -60,6 +61,8 @@ def test_the_last_stage_of_a_curriculum_has_as_many_images_as_are_asked_for():
     usual, longer = make_run("curriculum"), make_run("curriculum", images=960_000)
     assert longer.stages[-1].images == 960_000
     assert longer.stages[:-1] == usual.stages[:-1]
+    shorter = make_run("curriculum", images=6_400)
+    assert [run.cool_down for run in (usual, longer, shorter)] == [5_000, 5_000, 100]  # half of 200
 
 
 @pytest.mark.parametrize("mixed", [False, True])
@@ -92,8 +95,9 @@ def test_a_screen_shows_all_networks_the_same_images():
     runs = [screen(model=model).to_json() for model in ("hgru", "resnet18")]
     assert {key for key in runs[0] if runs[0][key] != runs[1][key]} == {"model"}
     assert all(stage.promote_at is None for stage in screen().stages)
-    lengths = {stage.sources[0].length for stage in screen().stages}
-    assert lengths == {3, *linsley2018.PATH_LENGTHS}
+    shown = {stage.sources[0].length: stage.images for stage in screen(length=20).stages}
+    assert shown == {3: 16_000, 6: 48_000, 9: 48_000, 14: 112_000, 20: 112_000}
+    assert screen().stages == screen(length=20).stages[:-1]
 
 
 def test_horizontal_kernels_learn_more_slowly_but_in_the_papers_protocol():

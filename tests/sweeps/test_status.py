@@ -55,17 +55,19 @@ def test_runs_are_counted_by_network_task_and_state(small_config):
 
 
 def test_runs_that_have_begun_tell_how_far_they_are(small_config, tmp_path):
-    config = small_config(0)
+    (first,) = small_config().stages
+    longer = replace(first.sources[0], length=4)
+    config = small_config(stages=(first, replace(first, sources=(longer,))))
     jobs = [Job.under(tmp_path / name, config) for name in ("new", "old")]
-    point = Point(stage=0, batch=8, images=1_280, loss=0.6, accuracy=0.625, seconds=1.0)
+    point = Point(stage=1, batch=8, images=1_280, loss=0.6, accuracy=0.625, seconds=1.0)
     jobs[1].folder.mkdir(parents=True)
-    write_curve(jobs[1].folder, [replace(point, images=640, accuracy=0.5), point])
+    write_curve(jobs[1].folder, [replace(point, stage=0, images=640, accuracy=0.5), point])
     outcomes = [Outcome(job=jobs[0], state="busy"), Outcome(job=jobs[1], state="unfinished")]
     *_, new, old = text_of(outcomes).splitlines()
     assert new == f"{jobs[0].name}: not evaluated yet"
     whole = sum(stage.images for stage in config.stages)
-    assert old == f"{jobs[1].name}: 1,280 of {whole} images, 62.5% of paper-3"
-    assert "of paper-3" not in text_of([Outcome(job=jobs[1], state="missing")])
+    assert old == f"{jobs[1].name}: 1,280 of {whole} images, 62.5% of paper-4"
+    assert "of paper-4" not in text_of([Outcome(job=jobs[1], state="missing")])
 
 
 def test_a_network_of_ones_own_has_a_short_name(small_config, nets):

@@ -24,7 +24,10 @@ def test_a_readout_whose_maps_are_turned_round_looks_at_the_background(
         network.readout.maps.weight.abs_()  # features are 0 or more, and 0 in the background
     assert find_cause(network, images) is None
     with torch.no_grad():
-        network.readout.maps.weight.neg_()
+        network.readout.maps.weight[0].neg_()
+    assert find_cause(network, images) is None  # the other map sees the images
+    with torch.no_grad():
+        network.readout.maps.weight[1].neg_()
     assert find_cause(network, images) == "background"
     assert network.training == training
     assert not network.readout._forward_pre_hooks
