@@ -26,8 +26,8 @@ def reach(
     The influence of a pixel is the derivative of H2[T] in the middle by the drive X at that pixel,
     a K x K matrix, of whose Frobenius norm the root mean square over the pixels of a ring and over
     the images is taken. Rings are square, as kernels are: a pixel is as far away as the larger of
-    its two coordinates. Derivatives are computed in double precision and without a Fourier
-    transform, whose errors are as large far away as in the middle.
+    its two coordinates. Derivatives are computed without a Fourier transform, whose errors are as
+    large far away as in the middle.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def reach(
             f"{height} x {width}; give smaller ones"
         )
     check_circuit(network)
-    network = copy.deepcopy(network).double().eval()
+    network = copy.deepcopy(network).eval()
     circuit = check_circuit(network)
     circuit.backend = "reference"
     generator = as_generator(generator)
