@@ -82,6 +82,25 @@ def test_the_released_circuit_is_a_case_of_it(gpu_forms, poisoned, monkeypatch):
         assert (ours.double() - exact).norm() < 5e-6 * exact.norm()
 
 
+# The released W is free: its sums over what comes out are not those over what goes in.
+def test_float16_holds_gradients_through_a_kernel_that_is_not_symmetric(gpu_forms, monkeypatch):
+    layer, x, _, _ = layer_and_tensors(
+        gpu_forms.device, kind=HGRUReleased, channels=8, kernel_size=1, size=(1, 2, 2)
+    )
+    with torch.no_grad():
+        layer.w[:, 0] += 100  # sums of 100 and 800
+        for each in (layer.gamma, layer.kappa, layer.eta):
+            each.fill_(1)
+        layer.b2.fill_(-9)  # the new state alone
+    monkeypatch.setattr("hgru_vision.circuits.hgru.storage_at_once", lambda *a: torch.float16)
+    x = (1e-4 * x).requires_grad_()
+    (got,) = torch.autograd.grad(layer.run_at_once(x, None, 1).sum(), x)
+    layer.backend = "reference"
+    out = layer(x, timesteps=1, return_trajectory=True).h2
+    (expected,) = torch.autograd.grad(out.sum(), x)
+    assert (got - expected).norm() < 1e-2 * expected.norm()
+
+
 @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
 def test_without_gradients_little_is_kept(gpu_forms, monkeypatch, context):
     layer, x, _, _ = layer_and_tensors(gpu_forms.device, channels=1, size=(1, 1, 1))

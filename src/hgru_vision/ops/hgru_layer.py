@@ -159,9 +159,9 @@ class Layer:
             for u in (parameters.u1, parameters.u2)
         )
         self._eta = parameters.eta
-        # A convolution makes a gradient larger by no more than the sum of a kernel's sizes, be it
-        # over what goes in or, on the way back, over what comes out: W is symmetric.
-        gain = parameters.weight.detach().abs().sum((1, 2, 3)).max().float()
+        # A convolution makes a gradient larger by no more than the sum of a kernel's sizes: on the
+        # way back those over what comes out, which are others where W is not symmetric.
+        gain = parameters.weight.detach().abs().sum((0, 2, 3)).max().float()
         self.room = (2**15 / gain).clamp(max=256).log2().floor().exp2()
         more = self.pitch - self.channels
         weight = F.pad(parameters.weight.float(), (0, 0, 0, 0, 0, 0, 0, more))
