@@ -14,7 +14,7 @@ PRESETS = ("paper", "matched", "authors")
 LENGTHS = (6, 9, 14)
 SECONDS = 2.0  # of drawing for each number
 
-# What the authors' released program draws in a second on one core (docs/differences.md).
+# What the authors' released program draws in a second on one core (docs/pathfinder.md).
 RELEASED = {6: 6.3, 9: 6.1, 14: 3.8}
 
 

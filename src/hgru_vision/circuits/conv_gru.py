@@ -38,7 +38,7 @@ class ConvGRU(Circuit):
     """
 
     def build(self, generator: torch.Generator) -> None:
-        """Make the parameters: Xavier kernels, chronos gate biases, no bias on the candidate."""
+        """Make the parameters: Xavier kernels, chronos gate biases, b at zero."""
         channels, timesteps = self.channels, self.timesteps
         gate = channels, channels, 1, 1
         self.w = self._kernel(generator)
