@@ -211,6 +211,8 @@ def test_random_start_is_fixed_without_a_generator_and_the_same_for_every_image(
     assert torch.equal(layer(x), layer(x))
     torch.testing.assert_close(layer(x)[1:], layer(x[1:]))
     assert not torch.allclose(layer(x), layer(x, state=torch.zeros_like(x)))
+    start = layer._first_state(x, None, None)[0]
+    assert len(start.unique()) == start.numel()  # a draw for every unit
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -240,7 +242,8 @@ def test_random_start_follows_the_generator():
     assert not torch.equal(run(1)[0], run(1)[1])
     bound = (3 / (2 * 9)) ** 0.5
     start = layer._first_state(torch.zeros(50, 2, 20, 20), None, torch.Generator().manual_seed(0))
-    assert 0.95 * bound < start.abs().max() <= bound
+    assert -bound <= start.min() < -0.95 * bound
+    assert 0.95 * bound < start.max() <= bound
 
 
 def test_learned_start_is_a_parameter():

@@ -66,6 +66,7 @@ def single_unit(excitation: float, inhibition: float, **parameters: float) -> Co
 def test_velocity_is_equation_1_written_with_loops() -> None:
     model = random_model(eta=0.7, epsilon=1.3, tau=0.4, sigma=0.9, xi=1.1, alpha=0.3, mu=0.6)
     x, (h1, h2) = random_drive(), random_state()
+    h1[0] -= 0.8  # C2 is below zero in one image, above in the other
 
     def horizontal(near: Tensor, far: Tensor, h: Tensor, b: int, k: int, y: int, z: int) -> float:
         total = 0.0

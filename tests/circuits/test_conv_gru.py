@@ -9,6 +9,14 @@ def test_parameters():
     assert sum(p.numel() for p in ConvGRU2L().parameters()) == 2 * (kernel + vector) + gates
 
 
+def test_gates_start_as_those_of_the_hgru():
+    layer = ConvGRU()
+    for bias in (layer.b1, layer.b2):
+        times = torch.exp(-bias)
+        assert times.min() >= 1
+        assert 5 < times.max() <= 7
+
+
 def test_a_closed_mix_keeps_the_state():
     generator = torch.Generator().manual_seed(0)
     x, state = torch.rand(2, 1, 3, 6, 6, generator=generator)

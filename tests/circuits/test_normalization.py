@@ -15,6 +15,12 @@ def test_training_normalises_to_the_given_mean_and_spread():
     torch.testing.assert_close(out.std((0, 2, 3)), torch.full((3,), 0.1), rtol=0.01, atol=0)
 
 
+def test_a_batch_has_a_fiftieth_of_the_statistics():
+    norm = StepBatchNorm(torch.zeros(3), steps=1)
+    norm(activity(), t=0)
+    torch.testing.assert_close(norm.running_mean[0], 0.02 * activity().mean((0, 2, 3)))
+
+
 @pytest.mark.parametrize(("steps", "touched"), [(3, [False, True, False]), (1, [True])])
 def test_statistics_belong_to_a_step_or_to_all(steps, touched):
     norm = StepBatchNorm(torch.zeros(3), steps)

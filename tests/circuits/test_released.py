@@ -15,6 +15,7 @@ def test_the_authors_start():
     assert (layer.b1 <= 0).all()
     assert torch.equal(layer.w, layer.w.transpose(0, 1))
     assert ((layer.eta >= 0) & (layer.eta < 1)).all()
+    assert layer.norm.momentum == 0.01  # TensorFlow's default is 0.99 of what was
 
 
 def test_training_may_leave_the_symmetry():
