@@ -152,6 +152,8 @@ def test_lengths_that_do_not_strain_are_told(ledger):
     rows = ledger(FULL | {"gru": (0.6, 0.7, 0.8)})
     assert "accuracy of `gru` falls with length: it rises" in finding(rows, "Length").reason
     assert finding(rows, "The hGRU learns fastest").verdict == "reproduced"
+    by_and_by = ledger(FULL | {"gru": (0.6, 0.611, 0.622)})  # each is within the other's interval
+    assert "accuracy of `gru` falls with length: it rises" in finding(by_and_by, "Length").reason
     rows = ledger(FULL | {"gru": (0.6, 0.7, 0.99)})
     assert "above `gru` at 14 in ALC: it is not" in finding(rows, "The hGRU learns").reason
 
@@ -259,5 +261,7 @@ def test_the_least_strained_network_drops_by_less_than_all_others(ledger, row):
         "",
         "there is nothing to compare",
     ]
+    near = ledger(FULL | {"hgru_6": (0.98, 0.9, 0.98)})  # no drop, give or take 0.4 points
+    assert finding(near, "Length strains the hGRU").parts[0].why == "their intervals overlap"
     short = [row("hgru", 6, recipe="screen")]
     assert finding(short, "Length strains the hGRU").verdict == "not run yet"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations
 from math import hypot
 from statistics import mean
 
@@ -164,10 +164,10 @@ def drops_less(found: Evidence, model: str, other: str) -> Part:
         numbers = ", ".join(_value(cell) for cell in cells)
         return Part(says=says, numbers=numbers, holds=False, why="there is nothing to compare")
     low, own, high = _drop(cells[0], cells[1])
-    least, others, _ = _drop(cells[2], cells[3])
+    least, others, most = _drop(cells[2], cells[3])
     numbers = f"{100 * own:.1f} and {100 * others:.1f} points"
     holds = high < least and accuracies[2] >= LEARNT
-    why = "it drops by more" if low > others else "their intervals overlap"
+    why = "it drops by more" if low > most else "their intervals overlap"
     if accuracies[2] < LEARNT:
         why = f"`{other}` has nothing to drop from"
     return Part(says=says, numbers=numbers, holds=holds, why="" if holds else why)
@@ -219,7 +219,7 @@ def falls(found: Evidence, model: str, measure: str) -> Part:
     if len(cells) < len(PATH_LENGTHS):
         return Part(says=says, numbers=numbers, holds=None)
     ends = [_ends(cell, measure) for cell in cells]
-    rises = any(after[0] > before[1] for before, after in pairwise(ends))
+    rises = any(after[0] > before[1] for before, after in combinations(ends, 2))
     holds = not rises and ends[0][0] > ends[-1][1]
     why = "it rises" if rises else "its ends are not told apart"
     return Part(says=says, numbers=numbers, holds=holds, why="" if holds else why)
