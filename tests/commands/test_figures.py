@@ -101,15 +101,19 @@ def test_scores_of_boundaries_are_drawn(tmp_path, capsys):
     folder = tmp_path / "results/boundaries"
     folder.mkdir(parents=True)
     point = {"threshold": 0.5, "recall": 0.7, "precision": 0.6, "f": 0.65}
-    curve = {"threshold": [0.4, 0.5], "recall": [0.8, 0.7], "precision": [0.5, 0.6]}
-    score = {"ods": point, "ois": point, "average_precision": 0.6, "curve": curve, "pictures": {}}
+    curve = {"threshold": [0.5] * 99, "recall": [0.7] * 99, "precision": [0.6] * 99}
+    pictures = {str(number): point for number in range(200)}
+    score = {"ods": point, "ois": point, "average_precision": 0.6, "curve": curve}
+    score["pictures"] = pictures
     (folder / "network.json").write_text(json.dumps(score))
     where = ["--ledger", str(tmp_path / "results"), "--out", str(tmp_path)]
     assert main(["figures", "boundaries", *where]) == 0
     assert (tmp_path / "boundaries.png").stat().st_size > 10_000
-    raw = score | {"split": "val", "nms": False, "radius": 0.01}
+    few = {"curve": {key: values[:9] for key, values in curve.items()}}
+    raw = score | few | {"split": "val", "nms": False, "radius": 0.01}
     (folder / "raw.json").write_text(json.dumps(raw))
-    assert set(read_scores(folder)) == {"network", "raw (val, not thinned, radius 0.01)"}
+    told = "val, 200 pictures, no --nms, radius 0.01, 9 thresholds"  # of val there are 100
+    assert set(read_scores(folder)) == {"network", f"raw ({told})"}
     (folder / "list.json").write_text(json.dumps(score | {"pictures": []}))
     assert main(["figures", "boundaries", *where]) == 2
     assert "list.json is no score" in capsys.readouterr().err

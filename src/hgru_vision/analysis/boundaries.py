@@ -14,7 +14,12 @@ from typing import Protocol
 
 import numpy as np
 
-from hgru_vision.analysis.boundary_score import BoundaryScore, OperatingPoint, f_measure
+from hgru_vision.analysis.boundary_score import (
+    THRESHOLDS,
+    BoundaryScore,
+    OperatingPoint,
+    f_measure,
+)
 from hgru_vision.analysis.matching import RADIUS, Neighbourhood, match_places
 from hgru_vision.analysis.thinning import thin
 from hgru_vision.stimuli._types import Array, Floats, Indices
@@ -30,7 +35,6 @@ __all__ = [
     "summarise",
 ]
 
-THRESHOLDS = 99
 BETWEEN = 100  # points between two thresholds at which the best F is looked for
 RECALL_STEP = 0.01  # of the sum that is the average precision
 

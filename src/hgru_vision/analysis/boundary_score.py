@@ -9,9 +9,12 @@ from typing import Any, Self
 import numpy as np
 
 from hgru_vision.analysis.matching import RADIUS
+from hgru_vision.data.bsds_files import SPLIT_SIZES
 from hgru_vision.stimuli._types import Floats
 
-__all__ = ["BoundaryScore", "OperatingPoint", "f_measure", "read_scores"]
+__all__ = ["THRESHOLDS", "BoundaryScore", "OperatingPoint", "f_measure", "read_scores"]
+
+THRESHOLDS = 99  # the benchmark's own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +87,8 @@ class BoundaryScore:
 def read_scores(folder: Path) -> dict[str, BoundaryScore]:
     """Read what `hgru eval-boundaries --json` wrote to a folder, by the files' names; best first.
 
-    A name tells what was done otherwise than usual, too: another split, maps that were not thinned,
-    another radius.
+    A name tells what was done otherwise than usual, too: another split, a part of it, maps with
+    their non-maxima, another radius, another number of thresholds.
 
     Raises
     ------
@@ -106,9 +109,12 @@ def read_scores(folder: Path) -> dict[str, BoundaryScore]:
 
 def _otherwise(settings: Mapping[str, Any]) -> str:
     split, radius = settings.get("split", "test"), settings.get("radius", RADIUS)
+    pictures, thresholds = len(settings["pictures"]), len(settings["curve"]["threshold"])
     told = [split] if split != "test" else []
-    told += ["not thinned"] if settings.get("nms") is False else []
+    told += [f"{pictures} pictures"] if pictures != SPLIT_SIZES[split] else []
+    told += ["no --nms"] if settings.get("nms") is False else []
     told += [f"radius {radius:g}"] if radius != RADIUS else []
+    told += [f"{thresholds} thresholds"] if thresholds != THRESHOLDS else []
     return f" ({', '.join(told)})" if told else ""
 
 
