@@ -34,6 +34,18 @@ def test_lines_have_equal_f():
         assert precision[0] == pytest.approx(1) and recall[-1] == 1
 
 
+def test_no_line_of_the_legend_leaves_the_figure():
+    long = "a_network_with_a_rather_long_name (val, 3 pictures, no --nms, 5 thresholds)"
+    figure = boundary_figure({long: score(1), "contour_network_" * 6: score(0.5)})
+    figure.set_dpi(200)  # as it is saved
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.x1
+    assert figure.axes[0].get_window_extent().y1 < box.y0 and box.y1 <= figure.bbox.y1
+    assert "ODS" in legend.get_texts()[0].get_text()
+
+
 def test_nothing_to_draw_is_refused():
     with pytest.raises(ValueError, match="no maps were scored; `hgru eval-boundaries"):
         boundary_figure({})
