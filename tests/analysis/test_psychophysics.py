@@ -210,6 +210,7 @@ HEADER = "observer,length,spacing_deg,proportion_correct,trials\n"
             r"line 2, column length: '9\.5'; a whole number, 1 or more",
         ),
         (HEADER + "a,9,wide,0.8,10\n", r"column spacing_deg: 'wide'; a number, 0 or more, is wan"),
+        (HEADER + "a,9,0,0.8,10\n", r"line 2, column spacing_deg: 0; a number above 0 is wanted"),
         (HEADER + "a,9,inf,0.8,10\n", r"column spacing_deg: 'inf'; a number, 0 or more"),
         (HEADER + "a,9,0.3,80,10\n", r"column proportion_correct: '80'; a number, from 0 to 1"),
         (HEADER + "a,9,0.3,nan,10\n", r"column proportion_correct: 'nan'; a number, from 0 to 1"),

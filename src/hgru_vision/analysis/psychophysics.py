@@ -349,10 +349,13 @@ def read_scores(path: str | os.PathLike[str]) -> list[Score]:
     """
     scores: dict[tuple[str, int, float], tuple[str, Score]] = {}
     for row in read_table(path, COLUMNS, optional=("trials",), rows="scores"):
+        spacing = row.number("spacing_deg")
+        if spacing == 0:
+            raise ValueError(f"{row.place}, column spacing_deg: 0; a number above 0 is wanted")
         score = Score(
             observer=row.name("observer"),
             length=row.whole("length"),
-            spacing=row.number("spacing_deg"),
+            spacing=spacing,
             proportion=row.number("proportion_correct", high=1),
             trials=row.whole("trials") if row.cells.get("trials") else None,
         )
