@@ -53,6 +53,13 @@ def test_what_has_no_connections_is_named(file, capsys):
     assert "nets.py:blind: 0 of 8 channels have an orientation" in capsys.readouterr().err
 
 
+def test_a_picture_that_cannot_be_written_is_refused_before_the_work(file, capsys):
+    arguments = ["figures", "eigenconnectivity", "--networks", f"{file}:deep"]
+    assert main([*arguments, "--out", str(file)]) == 2
+    said = capsys.readouterr().err
+    assert "eigenconnectivity.png cannot be written" in said and "nets.py is no folder" in said
+
+
 def test_networks_are_for_this_figure_alone(capsys):
     assert main(["figures", "eigenconnectivity"]) == 2
     assert "eigenconnectivity needs --networks" in capsys.readouterr().err

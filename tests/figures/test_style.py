@@ -14,6 +14,7 @@ from hgru_vision.figures.style import (
     new_figure,
     place_labels,
     render,
+    save,
     save_figure,
     style,
 )
@@ -128,3 +129,5 @@ def test_files_appear_whole(tmp_path):
         save_figure(new_figure(height), path)
         assert path.read_bytes() == render(new_figure(height), "svg")
     assert [each.name for each in path.parent.iterdir()] == ["a.svg"]
+    with pytest.raises(NotADirectoryError, match=r"page\.md cannot be written: .*a\.svg is no fol"):
+        save(b"", path / "page.md")

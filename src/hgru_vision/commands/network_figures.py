@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from hgru_vision.commands.networks import open_network
-from hgru_vision.figures.style import save_figure
+from hgru_vision.figures.style import check_picture, save_figure
 from hgru_vision.training.files import replace_file
 
 __all__ = ["Measured", "draw_networks"]
@@ -52,6 +52,7 @@ def draw_networks(figure: str, networks: tuple[str, ...], path: Path) -> None:
             f"{figure} needs --networks: names of trained weights (hgru weights) or folders of "
             "runs (hgru train)"
         )
+    check_picture(path)  # before minutes of work
     module = import_module(f"hgru_vision.commands.{figure}")
     found, numbers = {}, {}
     for name in networks:

@@ -264,4 +264,5 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 def save(content: bytes, path: Path) -> None:
     """Write a file whole or not at all."""
+    check_output(path)
     replace_file(path, content)
