@@ -99,8 +99,10 @@ def _section(study: Study) -> str:
 def _accuracies(study: Study) -> str:
     top, second = [], []
     for length in study.lengths:
-        shortcut = study.shortcut(length)
-        without = "not measured" if shortcut is None else _percent(shortcut)
+        cells = (cell for (_, other), cell in study.cells.items() if other == length)
+        known = sorted(cell.shortcut for cell in cells if cell.shortcut is not None)
+        ends = map(_percent, known[:1] + known[-1:])  # spacings of contours have their own
+        without = " to ".join(dict.fromkeys(ends)) or "not measured"
         way = "a path" if study.pathfinder else "linking"
         images, note = f"{length} paddles", f"without {way}: {without}"
         if study.segmentation:
