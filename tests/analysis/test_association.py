@@ -41,6 +41,13 @@ def test_profiles_of_kernels_that_are_known():
     assert found.collinearity.low <= found.collinearity.value <= found.collinearity.high
 
 
+def test_distances_are_rounded_to_the_nearest():
+    corner = np.zeros((7, 7))
+    corner[1, 1] = 1.0  # 2.83 away
+    found = measure_association(np.broadcast_to(corner, (3, 3, 7, 7)), np.zeros(3), inner_disc(7))
+    assert np.flatnonzero(found.around.mean).tolist() == [3]
+
+
 @pytest.mark.parametrize(("near", "sign"), [(1.0, 1), (-1.0, -1)])
 def test_nearness(near, sign):
     disc = inner_disc(9)

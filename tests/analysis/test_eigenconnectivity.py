@@ -96,6 +96,13 @@ def test_eigenvalues_are_the_variances_of_what_was_planted():
         assert found.eigenvalues[number] == pytest.approx(expected, rel=0.15)
 
 
+def test_eigenvalues_add_up_to_the_variance_between_kernels():
+    weights = np.random.default_rng(0).normal(size=(3, 3, 5, 5))
+    found = eigenconnectivity(weights, np.full(3, np.pi / 2))  # as they are aligned
+    samples = weights.reshape(9, 5, 5)[:, found.disc]
+    assert found.eigenvalues.sum() == pytest.approx(samples.var(axis=0, ddof=1).sum())
+
+
 def test_all_receivers_alike_are_in_the_mean_alone():
     angles = spread(0)
     same = np.broadcast_to(np.stack([field(15, angle) for angle in angles]), (24, 24, 15, 15))
@@ -238,6 +245,16 @@ def test_the_sign_of_w_with_batch_norm(name):
     after = connections(network)  # the same network
     assert np.array_equal(after.weights, before.weights)
     assert after.excited == before.excited
+
+
+def test_batch_norm_of_the_last_step_tells_the_sign():
+    network = create_model("hgru_bn")
+    before = connections(network)
+    with torch.no_grad():
+        network.features.norm_c2.delta[-1].neg_()
+    after = connections(network)
+    assert np.array_equal(after.weights, -before.weights)
+    assert np.array_equal(after.beta, before.beta)
 
 
 @pytest.mark.parametrize("name", ["gru", "hgru_nonnegative", "hgru_no_linear", "hgru_small"])
