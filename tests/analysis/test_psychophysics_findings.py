@@ -216,6 +216,15 @@ def test_spacings_of_a_small_grid_are_not_repetitions():
     assert found.verdict == "holds"
 
 
+def test_more_conditions_at_chance_need_more_trials():
+    wide = [
+        Score(observer="a", length=length, spacing=2.4, proportion=0.5, trials=600)
+        for length in range(3, 13)
+    ]
+    assert at_chance_when_wide(wide[:1]).verdict == "holds"
+    assert at_chance_when_wide(wide).verdict == "undecided"
+
+
 def test_one_condition_above_chance_is_not_hidden_by_others_at_it():
     def accuracy(length, spacing):
         return 0.62 if length == 17 else 0.5
