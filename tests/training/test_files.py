@@ -5,6 +5,7 @@ import pytest
 from hgru_vision.training import files
 from hgru_vision.training.files import (
     check_output,
+    check_run,
     keep_network,
     located,
     read_network,
@@ -75,3 +76,11 @@ def test_a_copy_that_was_changed_is_none(tiny, nets, tmp_path):
     keep_network(config, tmp_path / "a")
     (tmp_path / "a" / "nets.py").write_text("other")
     assert located(config, tmp_path / "a") == config
+
+
+def test_what_a_start_that_failed_left_for_tensorboard_is_no_others_file(tiny, tmp_path):
+    (tmp_path / "events.out.tfevents.1.host").touch()
+    assert check_run(tmp_path, tiny(), resume=False) is None
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(FileExistsError, match=r"holds 'notes\.txt' and no run"):
+        check_run(tmp_path, tiny(), resume=False)

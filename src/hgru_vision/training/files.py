@@ -230,8 +230,12 @@ def _file_name(config: RunConfig) -> str:
 
 
 def _content(folder: Path) -> str | None:
-    """Name something in a folder that was there before a run began."""
-    names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    """Name something in a folder that was there before a run began.
+
+    TensorBoard's files may be of this run, of a start that failed.
+    """
+    ours = ".", "events.out.tfevents"
+    names = sorted(path.name for path in folder.iterdir() if not path.name.startswith(ours))
     return names[0] if names else None
 
 
