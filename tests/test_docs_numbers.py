@@ -149,15 +149,41 @@ def test_images_that_the_released_program_drew():
 
 
 def test_what_starts_the_learning_at_the_size_of_quick():
-    files = ("matched_small", "pool_first_small", "released_filters_small")
+    files = "matched_small", "mostly_new_small", "pool_first_small", "released_filters_small"
     rows = [row for name in files for row in read_ledger(RESULTS / "trials" / f"{name}.jsonl")]
     found = {(row.config.recipe, row.config.seed): row.result for row in rows}
-    recipes = ("scratch", "after", "pool_first", "released_filters", "released_filters_pool_first")
+    recipes = (
+        *("scratch", "after", "mostly_new", "pool_first"),
+        *("released_filters", "released_filters_pool_first"),
+    )
     listed = table("docs/stuck.md", "seed", "0", "1")
     for (name, *values), recipe in zip(listed, recipes, strict=True):
         results = [found[f"matched_{recipe}", seed] for seed in range(10)]
         assert numbers(" ".join(values)) == [percent(each.accuracy) for each in results], name
         assert ["*" in each for each in values] == [not each.stuck for each in results], name
+
+
+def test_how_far_networks_see():
+    found = json.loads((RESULTS / "trials" / "reach.json").read_text())
+    untrained, trained = found["untrained"], found["trained"]
+    (at_chance,) = found["at_chance"].values()
+    expected = {
+        "`hgru`, untrained": untrained["hgru"],
+        "the same, `mostly_new`": untrained["hgru mostly_new=true"],
+        "`hgru_released`, untrained": untrained["hgru_released"],
+        "the run of `paper` at chance, after 1,408,000 images": at_chance,
+    }
+    for name, *values in table("docs/stuck.md", "pixels away"):
+        influence = expected[name] if name in expected else trained[name.strip("`")]
+        assert [float(each) for each in values] == influence[1:], name
+    less = untrained["hgru least_time_gain=-2 most_time_gain=2"]
+    assert all(there < here for there, here in zip(less[1:], untrained["hgru"][1:], strict=True))
+    short, *others = found["marker_distance"].values()
+    text = sentence("docs/stuck.md")
+    assert (
+        f"{short} pixels apart in the mean at length 3, and {others[0]}, {others[1]} and " in text
+    )
+    assert f"and {others[2]} at 6, 9 and 14" in text
 
 
 @pytest.mark.parametrize("row", table("docs/stuck.md", "", "`matched` before, of 200"))
