@@ -162,8 +162,8 @@ class HGRUSharedBatchNorm(HGRUBatchNorm):
 class HGRUNonnegative(HGRUBatchNorm, HGRUSeparateKernels):
     """The "nonnegative" hGRU of the supplement: batch norm, ReLU for zeta, and W_I beside W_E.
 
-    H1 can then only inhibit and H2 only excite, as in the neural model of Eq. 1. Takes the
-    arguments of `HGRU`.
+    H1 can then only inhibit and H2 only excite, as in the neural model of Eq. 1 (but for the first
+    state, where `start` or the caller makes it negative). Takes the arguments of `HGRU`.
 
     Examples
     --------
