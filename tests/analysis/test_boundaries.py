@@ -164,8 +164,8 @@ def test_stored_scores_are_read_best_first(tmp_path):
         score = summarise({"1": counts_of(found, found, [100, 50])}, np.array([0.3, 0.6]))
         (tmp_path / f"{name}.json").write_text(json.dumps({"nms": True, **score.to_json()}))
     scores = read_scores(tmp_path)
-    assert list(scores) == ["b", "c", "a"]
-    assert scores["b"].recall.tolist() == [0.9, 0.4]
+    assert list(scores) == [f"{name} (1 picture, 2 thresholds)" for name in "bca"]
+    assert scores["b (1 picture, 2 thresholds)"].recall.tolist() == [0.9, 0.4]
 
 
 def test_a_data_set_is_scored_on_several_threads(scene):

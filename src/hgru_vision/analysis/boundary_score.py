@@ -111,7 +111,8 @@ def _otherwise(settings: Mapping[str, Any]) -> str:
     split, radius = settings.get("split", "test"), settings.get("radius", RADIUS)
     pictures, thresholds = len(settings["pictures"]), len(settings["curve"]["threshold"])
     told = [split] if split != "test" else []
-    told += [f"{pictures} pictures"] if pictures != SPLIT_SIZES[split] else []
+    plural = "s" if pictures > 1 else ""
+    told += [f"{pictures} picture{plural}"] if pictures != SPLIT_SIZES[split] else []
     told += ["no --nms"] if settings.get("nms") is False else []
     told += [f"radius {radius:g}"] if radius != RADIUS else []
     told += [f"{thresholds} thresholds"] if thresholds != THRESHOLDS else []
