@@ -262,7 +262,7 @@ class PathfinderConfig:
             problem = f"only {room} paddles found room beside two paths of {self.length}"
             others = range(int(0.9 * room), -1, -max(1, room // 8))
         larger = [math.ceil(self.canvas * factor) for factor in (1.5, 2, 3, 4, 6, 8)]
-        trials = [(name, value) for value in others]
+        trials: list[tuple[str, float]] = [(name, value) for value in others]
         trials += [("canvas", canvas) for canvas in larger if canvas <= CANVAS_RANGE[1]]
         given = ["edge_margin", "clearance"]
         if name == "length" and not self.ghost:  # two paths may begin too near to each other
