@@ -100,3 +100,21 @@ def test_the_page_of_python_runs(capsys):
     assert [each.state for each in names["outcomes"]] == ["missing"] * 5
     assert names["steps"].maps.shape == (8, 150, 150)
     assert 2 < names["fit"].curve.threshold < 4
+
+
+# Blocks from the first on that need no files but the project's own; None for all.
+RUN = {
+    "docs/contextual.md": None,
+    "docs/contours.md": 3,
+    "docs/pathfinder.md": None,
+    "docs/sweeps.md": None,
+    "docs/training.md": None,
+}
+
+
+@pytest.mark.parametrize("page", RUN)
+def test_the_code_of_the_page_runs(page):
+    Path("results").symlink_to(ROOT / "results")
+    names = {}
+    for text in blocks(page)[: RUN[page]]:
+        exec(compile(text, page, "exec"), names)
