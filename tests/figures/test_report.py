@@ -162,3 +162,11 @@ def test_conditions_of_contours_are_drawn_together(row):
     text, images = read(report_html(studies([*rows, other])))
     assert not images
     assert "not drawn; runs of contour_hgru differ in cool_down, 0 and 3" in text
+
+
+def test_one_network_is_compared_with_none(row, partial):
+    (alone,) = studies([row("hgru", length, 0, 0.9) for length in (6, 9, 14)])
+    assert "Fig. 3a" in report_html([partial])
+    page = report_html([alone])
+    assert "Fig. 3a" not in page and "Supplement: " not in page
+    assert "Fig. 3d" in page and "Learning curves of all runs" in page

@@ -20,12 +20,12 @@ from hgru_vision.figures.claims import claims_page
 from hgru_vision.figures.generalisation import generalisation
 from hgru_vision.figures.psychophysics_study import contour_study_figure
 from hgru_vision.figures.registry import (
-    COMPARISONS,
     FIGURES,
     LEDGER_PAGES,
     NETWORK_FIGURES,
     check_name,
     draw,
+    figures_of,
 )
 from hgru_vision.figures.style import NothingToDraw, save, save_figure
 from hgru_vision.papers import linsley2018
@@ -98,10 +98,9 @@ def figures(
         if not study.pathfinder:
             continue  # the pages above are for these
         print(summary(study))
-        asked = of_studies
-        if name == "all" and len({network.model for network in study.networks}) == 1:
-            asked = [each for each in of_studies if each not in COMPARISONS]
-            print(f"  {', '.join(COMPARISONS)}: left out, of one model alone; drawn if named")
+        asked = figures_of(study) if name == "all" else of_studies
+        if left_out := [each for each in of_studies if each not in asked]:
+            print(f"  {', '.join(left_out)}: left out, of one model alone; drawn if named")
         for each in asked:
             path = out / study.folder / f"{each}.{format}"
             try:

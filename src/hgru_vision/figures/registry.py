@@ -11,7 +11,15 @@ if TYPE_CHECKING:
 
     from hgru_vision.analysis.study import Study
 
-__all__ = ["COMPARISONS", "FIGURES", "LEDGER_PAGES", "NETWORK_FIGURES", "check_name", "draw"]
+__all__ = [
+    "COMPARISONS",
+    "FIGURES",
+    "LEDGER_PAGES",
+    "NETWORK_FIGURES",
+    "check_name",
+    "draw",
+    "figures_of",
+]
 
 FIGURES = {
     "accuracy": "Fig. 3a: accuracy by network and path length",
@@ -54,6 +62,12 @@ def check_name(name: str) -> str:
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"no figure {name!r}; there are {', '.join(known)}{hint}")
     return name
+
+
+def figures_of(study: Study) -> list[str]:
+    """Name the figures of a study that are drawn without being asked for by name."""
+    alone = len({network.model for network in study.networks}) == 1
+    return [name for name in FIGURES if not (alone and name in COMPARISONS)]
 
 
 def draw(name: str, study: Study) -> Figure:

@@ -12,7 +12,7 @@ from hgru_vision.analysis.psychophysics_study import scores_of_rows
 from hgru_vision.analysis.study import LEARNT, Cell, Network, Study
 from hgru_vision.figures.names import display
 from hgru_vision.figures.psychophysics_study import contour_study_figure
-from hgru_vision.figures.registry import FIGURES, draw
+from hgru_vision.figures.registry import FIGURES, draw, figures_of
 from hgru_vision.figures.style import WIDTH, render
 from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.papers.linsley2018 import RUNS
@@ -81,7 +81,7 @@ def _section(study: Study) -> str:
     run = {network.model for network in study.networks}
     wanted = CATALOGUE if study.pathfinder else ()
     absent = ", ".join(f"<code>{model}</code>" for model in wanted if model not in run)
-    pictures = "".join(_picture(name, study) for name in FIGURES if study.pathfinder)
+    pictures = "".join(_picture(name, study) for name in figures_of(study) if study.pathfinder)
     if any(row.config.task.dataset == "contours" for row in study.rows):
         pictures = _embedded(
             "Accuracy against spacing", lambda: contour_study_figure(scores_of_rows(study.rows))
