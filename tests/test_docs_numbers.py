@@ -178,6 +178,22 @@ def test_how_far_networks_see():
         assert [float(each) for each in values] == influence[1:], name
     less = untrained["hgru least_time_gain=-2 most_time_gain=2"]
     assert all(there < here for there, here in zip(less[1:], untrained["hgru"][1:], strict=True))
+    for recipe, said in (
+        ("scratch", "in 19 of 24 pairs"),
+        ("mostly_new", "`mostly_new` in 5 of 24"),
+    ):
+        sees = found["quick_log10_12_to_15_pixels"][f"matched_{recipe}"]
+        file = {"scratch": "matched_small", "mostly_new": "mostly_new_small"}[recipe]
+        rows = read_ledger(RESULTS / "trials" / f"{file}.jsonl")
+        rows = [row for row in rows if row.config.recipe == f"matched_{recipe}"]
+        learns = {row.config.seed: row.result.accuracy > 0.75 for row in rows}
+        first = [sees[seed] for seed in learns if learns[seed]]
+        second = [sees[seed] for seed in learns if not learns[seed]]
+        further = sum((a > b) + (a == b) / 2 for a in first for b in second)
+        assert (further, len(first) * len(second)) == tuple(
+            float(each) for each in re.findall(r"\d+", said)
+        )
+        assert said in sentence("docs/stuck.md")
     short, *others = found["marker_distance"].values()
     text = sentence("docs/stuck.md")
     assert (

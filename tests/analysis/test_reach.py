@@ -60,3 +60,6 @@ def test_what_does_not_fit_is_refused():
         reach(small(), IMAGES, ring=8)
     with pytest.raises(TypeError, match="has no recurrent circuit `features`"):
         reach(create_model("resnet18"), IMAGES, ring=4)
+    for name in ("ring", "draws"):
+        with pytest.raises(ValueError, match=f"{name} is 0; it must be 1 or more"):
+            reach(small(), IMAGES, **{"ring": 4, name: 0})

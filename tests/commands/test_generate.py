@@ -27,10 +27,11 @@ def test_files_hold_the_images_of_the_dataset(tmp_path, capsys):
     assert main(arguments) == 0  # nothing left to do
 
 
-def test_files_of_the_released_program_are_drawn_again_too(tmp_path, capsys):
+@pytest.mark.parametrize(("split", "target"), [("train", "label"), ("test", "segmentation")])
+def test_files_of_the_released_program_are_drawn_again_too(tmp_path, capsys, split, target):
     folder = str(tmp_path / "files")
     arguments = ["generate", "pathfinder", "--preset", "lra-128", "--length", "6", "--count", "6"]
-    arguments += ["--format", "png", "--split", "test", "--target", "segmentation"]
+    arguments += ["--format", "png", "--split", split, "--target", target]
     assert main([*arguments, "--out", folder]) == 0
     assert main(["generate", "--verify", folder, "--regenerate", "6"]) == 0
     assert "6 items drawn again, equal" in capsys.readouterr().out

@@ -60,6 +60,9 @@ def reach(
     >>> found.shape, bool((found.diff() < 0).all())
     (torch.Size([4]), True)
     """
+    for name, value in (("ring", ring), ("draws", draws)):
+        if value < 1:
+            raise ValueError(f"{name} is {value}; it must be 1 or more")
     height, width = images.shape[-2:]
     rings = min(height, width) // (2 * ring)
     if rings < 2:
@@ -67,7 +70,6 @@ def reach(
             f"rings of {ring} pixels do not fit twice into the half of an image of "
             f"{height} x {width}; give smaller ones"
         )
-    check_circuit(network)
     network = copy.deepcopy(network).eval()
     circuit = check_circuit(network)
     circuit.backend = "reference"
