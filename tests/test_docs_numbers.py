@@ -1,6 +1,7 @@
 """Numbers that the pages give, against the measurements that they are from."""
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -163,15 +164,39 @@ def test_what_starts_the_learning_at_the_size_of_quick():
         assert ["*" in each for each in values] == [not each.stuck for each in results], name
 
 
+def test_runs_from_scratch_at_length_14():
+    rows = sorted(read_ledger(RESULTS / "paper14.jsonl"), key=lambda row: row.config.seed)
+    results = [row.result for row in rows]
+    assert [row.config.seed for row in rows] == [0, 1, 2]
+    assert all(each.stuck and each.images == 1_800_000 for each in results)
+    assert {each.accuracy for each in results} == {0.5}
+    peak = max(point.accuracy for each in results for point in each.curve)
+    said = f"50.0 % of 100,000 test images each, and never above {100 * peak:.1f} % of 4,000"
+    assert said in sentence("docs/reproduce/README.md")
+
+    rows = sorted(read_ledger(RESULTS / "trials" / "port.jsonl"), key=lambda row: row.config.seed)
+    results = [row.result for row in rows]
+    assert all(each.stuck and each.images == 160_000 for each in results)
+    ends = ", ".join(f"{100 * each.accuracy:.1f}" for each in results[:2])
+    peak = max(point.accuracy for each in results for point in each.curve)
+    text = sentence("docs/stuck.md")
+    assert f"have {ends} and {100 * results[2].accuracy:.1f} % of 10,000 test images" in text
+    assert f"never above {math.ceil(1000 * peak) / 10} % of 4,000 on the way" in text
+
+
 def test_how_far_networks_see():
     found = json.loads((RESULTS / "trials" / "reach.json").read_text())
     untrained, trained = found["untrained"], found["trained"]
-    (at_chance,) = found["at_chance"].values()
     expected = {
         "`hgru`, untrained": untrained["hgru"],
         "the same, `mostly_new`": untrained["hgru mostly_new=true"],
         "`hgru_released`, untrained": untrained["hgru_released"],
-        "the run of `paper` at chance, after 1,408,000 images": at_chance,
+        **{
+            f"`paper`, at chance, seed {seed}": found["at_chance"][
+                f"hgru sweep paper14, seed {seed}"
+            ]
+            for seed in range(3)
+        },
     }
     for name, *values in table("docs/stuck.md", "pixels away"):
         influence = expected[name] if name in expected else trained[name.strip("`")]

@@ -4,6 +4,7 @@ import pytest
 
 from hgru_vision.analysis.claim_parts import Evidence, Part
 from hgru_vision.analysis.claims import CLAIMS, Finding, judge
+from hgru_vision.recipes import make_run
 from hgru_vision.sweeps.grid import load_grid
 from hgru_vision.sweeps.ledger import LedgerRow
 
@@ -46,12 +47,13 @@ def finding(rows, start):
 
 def test_without_runs_nothing_is_judged(row):
     assert set(verdicts([]).values()) == {"not run yet"}
-    other = [row("hgru", 14, recipe="curriculum"), row("hgru", 14, preset="matched")]
+    other = [row("hgru", 14, recipe="quick"), row("hgru", 14, preset="matched")]
     assert set(verdicts(other).values()) == {"not run yet"}
 
 
 def test_results_like_the_papers_reproduce_every_claim(ledger):
-    rows = ledger(FULL, points=3) + ledger(FULL, recipe="paper")
+    rows = ledger(FULL, points=3)
+    rows += ledger(FULL, recipe="paper") + ledger(FULL, recipe="curriculum")
     assert set(verdicts(rows).values()) == {"reproduced"}
     assert all(found.reason == "" for _, found in judge(rows))
 
@@ -59,6 +61,7 @@ def test_results_like_the_papers_reproduce_every_claim(ledger):
 def test_grids_fill_every_part_of_every_claim(row):
     result = row().result
     runs = [*load_grid("recurrent"), *load_grid("paper")]
+    runs += [make_run("curriculum", length=length) for length in LENGTHS]
     rows = [LedgerRow(config=run, result=result, written="2026-01-01") for run in runs]
     missing = [part.says for _, found in judge(rows) for part in found.parts if part.holds is None]
     assert missing == []

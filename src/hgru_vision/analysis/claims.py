@@ -198,6 +198,21 @@ CLAIMS: tuple[Claim, ...] = (
         judge=_unstrained,
     ),
     Claim(
+        name="The hGRU is hardly strained by length, given more images",
+        says="The same, judged by runs of `curriculum`, which go through shorter paths to 320,000 "
+        "images of their own length.",
+        place=_TRENDS,
+        judge=_unstrained,
+        recipe="curriculum",
+    ),
+    Claim(
+        name="The hGRU is hardly strained by length, from scratch",
+        says="The same, judged by the paper's own protocol (`hgru sweep paper`).",
+        place=f'{_TRENDS}; Supp., "Model architecture details"',
+        judge=_unstrained,
+        recipe="paper",
+    ),
+    Claim(
         name="4, 6 and 8 steps suffice for 6, 9 and 14 paddles",
         says="Four steps solve length 6, six solve 9, eight solve 14.",
         place=_TRENDS,

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 
 from hgru_vision.analysis.claim_parts import (
     NEGLIGIBLE,
-    RECIPE,
     RISING,
     SOLVED,
     Evidence,
 )
-from hgru_vision.analysis.claims import Claim, Finding, judge
+from hgru_vision.analysis.claims import CLAIMS, Claim, Finding, judge
 from hgru_vision.analysis.study import LEARNT, Cell, studies
 from hgru_vision.figures.names import display
 from hgru_vision.figures.style import family
@@ -32,7 +31,7 @@ number of ours is in it.
   and precision. The paper trains each length from scratch on {_TRAINED:,} images,
   {linsley2018.EPOCHS} times over. What fails here may succeed with more; what succeeds here had the
   help of shorter paths. The recipe's first stage and its slower horizontal kernels were found with
-  the hGRU, and given to all.
+  the hGRU, and given to all. A claim that is judged by runs of another recipe says so.
 - The best of up to {linsley2018.RUNS} runs counts, as in the paper; beside it stand the mean over
   all runs and how many failed (diverged or below {LEARNT:.0%}).
 - The paper gives no numbers. A length counts as **solved** from {SOLVED:.0%} on, and as not solved
@@ -73,7 +72,7 @@ def _summary(found: Sequence[tuple[Claim, Finding]]) -> str:
 
 def _variants(rows: Sequence[LedgerRow]) -> str:
     """Say of which networks the ledger has runs that differ in more than their seeds."""
-    recipes = (RECIPE, "paper")
+    recipes = dict.fromkeys(claim.recipe for claim in CLAIMS)
     found = (network for recipe in recipes for network in Evidence(rows, recipe).variants())
     names = list(dict.fromkeys(display(network) for network in found))
     if not names:

@@ -149,7 +149,7 @@ def stuck_message(
 
 def _advice(config: RunConfig, cause: Cause | None, can_pool_first: bool) -> list[str]:
     """List what to try, the most promising first."""
-    patience = "from scratch, networks have left chance after hundreds of thousands of images"
+    patience = "a public log from scratch has 60 % after 340,000 images of length 14"
     advice = ["another --seed"]
     if cause is None and config.stop_when_stuck:
         advice.append(f"--set stop_when_stuck=false in another folder: {patience}")
