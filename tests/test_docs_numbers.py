@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hgru_vision.analysis.generalisation import latest, read_rows
+from hgru_vision.analysis.study import LEARNT
 from hgru_vision.papers.linsley2018 import PATH_LENGTHS
 from hgru_vision.sweeps.ledger import read_ledger
 from hgru_vision.training.config import Source
@@ -182,6 +183,28 @@ def test_runs_from_scratch_at_length_14():
     text = sentence("docs/stuck.md")
     assert f"have {ends} and {100 * results[2].accuracy:.1f} % of 10,000 test images" in text
     assert f"never above {math.ceil(1000 * peak) / 10} % of 4,000 on the way" in text
+
+
+def test_how_often_a_seed_fails():
+    recipes = iter(["matched_scratch", "matched_after"])
+    listed = table(REPRODUCTION, "protocol", "Pathfinder")
+    assert len(listed) == 8
+    for _, preset, length, images, failed, file in listed:
+        *_, most = said = [int(each.replace(",", "")) for each in re.findall(r"[\d,]+", images)]
+        runs = [
+            row
+            for row in read_ledger(RESULTS / file.strip("`"))
+            if row.config.task.name == f"{preset.strip('`')}-{length}"
+            and len(row.config.stages[-1].sources) == 1  # hgru.mixed has several
+            and row.result.images <= most  # hgru.pathfinder14 has more
+        ]
+        if "matched_small" in file:
+            recipe = next(recipes)
+            runs = [row for row in runs if row.config.recipe == recipe]
+        bad = sum(row.result.accuracy < LEARNT for row in runs)
+        assert failed == f"{bad} of {len(runs)}", file
+        trained = sorted({row.result.images for row in runs})
+        assert said == (trained[-1:] if "up to" in images else trained), file
 
 
 def test_how_far_networks_see():
