@@ -3,6 +3,8 @@ import json
 import pytest
 
 from hgru_vision.cli import main
+from hgru_vision.commands.quickstart import _curve_figure
+from hgru_vision.training.result import Point
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +37,11 @@ def test_it_ends_in_a_report_and_goes_on_where_it_stopped(tmp_path, capsys):
     before = (tmp_path / "weights.safetensors").stat().st_mtime_ns
     assert main(command) == 0
     assert (tmp_path / "weights.safetensors").stat().st_mtime_ns == before
+
+
+def test_a_curve_of_one_evaluation_is_seen():
+    point = Point(stage=0, batch=20, images=640, loss=0.7, accuracy=0.6, seconds=1.0)
+    assert _curve_figure([point]).axes[0].lines[0].get_marker() == "o"
 
 
 def test_a_stop_says_how_to_go_on(tmp_path, capsys, monkeypatch):

@@ -50,6 +50,12 @@ def test_a_change_of_stage_is_marked(row):
     assert ticks.get_xdata().tolist() == [192, 352, 512]  # the first points of stages 1, 2, 3
 
 
+def test_a_curve_of_one_evaluation_is_seen(row):
+    (study,) = studies([row(points=1)])
+    lines = [line for axes in curves(study).axes for line in axes.lines]
+    assert [line.get_marker() for line in lines if len(line.get_xdata()) == 1] == ["o"]
+
+
 def test_a_network_of_ones_own_is_drawn_too(row):
     (study,) = studies([row("of_my_own")])
     figure = curves(study)

@@ -72,7 +72,8 @@ def _curve_figure(curve: Sequence[Point]) -> Figure:
         figure = new_figure(2.6, width=5.5)
         axes = figure.subplots()
         seen = [point.images for point in curve]
-        axes.plot(seen, [point.accuracy for point in curve], color=PALETTE[1])
+        # Marked, since a line through one point is not seen.
+        axes.plot(seen, [point.accuracy for point in curve], "o-", color=PALETTE[1], markersize=3)
         accuracy_axis(axes)
         axes.set(xlabel="training images", ylabel="accuracy on new images")
     return figure

@@ -104,6 +104,8 @@ def _network(
             accuracies,
             color=colour,
             linestyle=dashes,
+            marker="o" if len(images) == 1 else "",  # a line through one point is not seen
+            markersize=3,
             linewidth=1.3 if best else 0.7,
             alpha=1 if best else 0.35,
             zorder=3 if best else 2,
