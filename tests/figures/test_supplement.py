@@ -17,6 +17,7 @@ def test_without_the_longest_paths_the_lower_part_says_so(row):
     (study,) = studies([row("unet_half", length=6)])
     figure = supplement(study)
     assert "on paths of 14 paddles" in figure.axes[-1].texts[0].get_text()
+    assert figure.get_figheight() < 4  # no empty half
     assert render(figure, "svg")
 
 

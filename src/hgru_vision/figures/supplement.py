@@ -1,6 +1,7 @@
 """The supplement's comparison: control networks by length, and against their size."""
 
 from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
 
 from hgru_vision.analysis.study import Study
 from hgru_vision.figures.names import SUPPLEMENT
@@ -16,12 +17,15 @@ def supplement(study: Study) -> Figure:
     require(study, SUPPLEMENT, "accuracy")
     with style():
         figure = new_figure(height=6.6)
-        above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=(1, 1.05)).flat
+        halves = GridSpec(2, 1, figure=figure, height_ratios=(1, 1.05))
+        above, below = (figure.add_subfigure(half) for half in halves)
         draw_panels(above, study, SUPPLEMENT, "accuracy", columns=4)
         key(above, study, "accuracy")
         try:
             draw_against_parameters(below, study, SUPPLEMENT)
         except NothingToDraw as nothing:
+            figure.set_figheight(3.6)
+            halves.set_height_ratios((1, 0.1))  # a line needs no half
             axes = below.subplots()
             axes.set_axis_off()
             axes.text(0, 0.9, str(nothing), color=GREY)
