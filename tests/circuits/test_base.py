@@ -268,7 +268,7 @@ def test_nan_spreads_within_its_image_and_to_no_other():
     [
         ({"channels": 0}, "channels is 0; it must be 1 or more"),
         ({"kernel_size": 14}, "kernel_size is 14; it must be odd"),
-        ({"kernel_size": -1}, "kernel_size is -1; it must be odd"),
+        ({"kernel_size": -1}, "kernel_size is -1; it must be 1 or more"),
         ({"timesteps": 0}, "timesteps is 0; it must be 1 or more"),
         ({"start": "ones"}, "start is 'ones'; choose one of zero, random, learned"),
         ({"backend": "fast"}, "backend is 'fast'; choose one of auto, reference, fft, matmul"),
@@ -279,8 +279,19 @@ def test_bad_arguments(arguments, text):
         HGRU(**arguments)
 
 
+@pytest.mark.parametrize("name", ["channels", "kernel_size", "timesteps"])
+@pytest.mark.parametrize("value", ["9", 9.0])
+def test_numbers_that_are_not_whole_are_refused_in_our_words(name, value):
+    with pytest.raises(TypeError, match=f"{name} is {value!r}; it must be a whole number"):
+        HGRU(**{name: value})
+
+
 def test_bad_input():
     layer, x = HGRU(2, 3, 2), torch.zeros(1, 2, 4, 4)
+    with pytest.raises(TypeError, match="x is ndarray; this layer takes a torch tensor"):
+        layer(x.numpy())
+    with pytest.raises(TypeError, match=r"timesteps is 2\.5; it must be a whole number"):
+        layer(x, timesteps=2.5)
     with pytest.raises(ValueError, match=r"x has shape \(1, 3, 4, 4\); this layer takes \(B, 2, H"):
         layer(torch.zeros(1, 3, 4, 4))
     with pytest.raises(ValueError, match=r"x has shape \(2, 4, 4\); this layer takes"):

@@ -139,6 +139,8 @@ def test_images_are_checked():
     )
     with pytest.raises(TypeError, match=message):
         check_images(torch.zeros(1, 1, 32, 32, dtype=torch.uint8))
+    with pytest.raises(TypeError, match="images are ndarray; this network takes a torch tensor"):
+        check_images(torch.zeros(1, 1, 32, 32).numpy())
 
 
 def test_maps_are_enlarged_without_displacing_a_pixel():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
+from numbers import Integral
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
@@ -78,13 +79,13 @@ class Circuit(nn.Module, ABC):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        if channels < 1:
-            raise ValueError(f"channels is {channels}; it must be 1 or more")
-        if kernel_size < 1 or kernel_size % 2 == 0:
+        _check_count("channels", channels)
+        _check_count("kernel_size", kernel_size)
+        if kernel_size % 2 == 0:
             raise ValueError(
                 f"kernel_size is {kernel_size}; it must be odd, so that a kernel has a centre"
             )
-        _check_timesteps(timesteps)
+        _check_count("timesteps", timesteps)
         if start not in get_args(Start):
             raise ValueError(f"start is {start!r}; choose one of {', '.join(get_args(Start))}")
         if backend not in get_args(Backend):
@@ -172,7 +173,7 @@ class Circuit(nn.Module, ABC):
         trajectory : four of (T, B, K, H, W)
         """
         steps = self.timesteps if timesteps is None else timesteps
-        _check_timesteps(steps)
+        _check_count("timesteps", steps)
         self._check_drive(x)
         state = self._first_state(x, state, generator)
         recomputes = self.checkpoint and torch.is_grad_enabled()
@@ -259,6 +260,8 @@ class Circuit(nn.Module, ABC):
         return ((2 * uniform - 1) * bound).to(x.device).expand_as(x)
 
     def _check_drive(self, x: Tensor) -> None:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"x is {type(x).__name__}; this layer takes a torch tensor")
         if x.ndim != 4 or x.shape[1] != self.channels or x.numel() == 0:
             raise ValueError(
                 f"x has shape {tuple(x.shape)}; this layer takes (B, {self.channels}, H, W), none "
@@ -279,6 +282,9 @@ class Circuit(nn.Module, ABC):
             raise TypeError(f"state is {state.dtype} and x {x.dtype}; convert one of them")
 
 
-def _check_timesteps(timesteps: int) -> None:
-    if timesteps < 1:
-        raise ValueError(f"timesteps is {timesteps}; it must be 1 or more")
+def _check_count(name: str, value: int) -> None:
+    """Refuse what torch would refuse later, in words of its own."""
+    if not isinstance(value, Integral):
+        raise TypeError(f"{name} is {value!r}; it must be a whole number")
+    if value < 1:
+        raise ValueError(f"{name} is {value}; it must be 1 or more")

@@ -47,6 +47,8 @@ def check_images(images: Tensor, *, least: int = 1, channels: int = 1) -> None:
     Traceback (most recent call last):
     ValueError: images are 8 x 40 pixels; this network takes 32 x 32 or more
     """
+    if not isinstance(images, Tensor):
+        raise TypeError(f"images are {type(images).__name__}; this network takes a torch tensor")
     if images.ndim != 4 or images.shape[1] != channels or images.numel() == 0:
         raise ValueError(
             f"images have shape {tuple(images.shape)}; this network takes (B, {channels}, H, W), "
