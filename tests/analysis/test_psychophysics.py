@@ -132,6 +132,8 @@ def test_what_can_be_fitted():
 
 
 def test_a_fit_is_of_one_observer_and_one_length_with_known_trials():
+    with pytest.raises(ValueError, match="there are no scores to fit"):
+        fit_scores([])
     with pytest.raises(ValueError, match="a fit along spacing is of one observer; got a, b"):
         fit_scores([score(), score(observer="b")])
     with pytest.raises(ValueError, match="a fit along spacing is of one length; got 5, 9"):

@@ -264,6 +264,8 @@ def _checked(
             raise ValueError(f"trials[{number}] must be 1 or more; got {n:g}")
         if not 0 <= k <= n:
             raise ValueError(f"correct[{number}] must be from 0 to its {n:g} trials; got {k:g}")
+        if not k.is_integer():
+            raise ValueError(f"correct[{number}] is a number of answers, no share; got {k:g}")
     return levels, right, total
 
 

@@ -281,6 +281,8 @@ def fit_scores(
     >>> round(fit_scores(scores).curve.threshold, 2)
     0.4
     """
+    if not scores:
+        raise ValueError("there are no scores to fit")
     other = {"spacing": "length", "length": "spacing"}[along]
     for name in ("observer", other):
         values = sorted({getattr(score, name) for score in scores})
