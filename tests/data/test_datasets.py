@@ -30,6 +30,11 @@ def test_an_item_is_an_image_and_a_mask():
     np.testing.assert_array_equal(mask[0].numpy(), data.segmentations([3])[0])
 
 
+def test_a_slice_is_refused_with_what_gives_several_images():
+    with pytest.raises(TypeError, match=r"one number, not a slice; batch\(range\(...\)\) gives"):
+        Pathfinder(length=6, count=10)[1:3]
+
+
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 8 worker processes")
 def test_eight_workers_in_any_order_give_the_same_items():
     data = Pathfinder(count=96, seed=4, config=SMALL)

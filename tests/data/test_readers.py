@@ -300,7 +300,8 @@ def test_the_parent_of_archives_is_refused_with_their_names(tmp_path):
     names = "curv_baseline, curv_contour_length_14, curv_contour_length_9"
     with pytest.raises(FileNotFoundError, match=f"no folder 'metadata'; .* one of them: {names}"):
         ArchiveFolder(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"nowhere has no folder 'metadata'$"):
+    message = "nowhere has no folder 'metadata'; images come with one that tells their labels"
+    with pytest.raises(FileNotFoundError, match=message):
         ArchiveFolder(tmp_path / "nowhere")
 
 

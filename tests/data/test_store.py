@@ -159,6 +159,12 @@ def test_a_directory_with_other_files_is_refused(tmp_path, FakeSource, tree):
     assert tree(tmp_path) == before
 
 
+def test_a_file_in_the_place_of_the_directory_is_named(tmp_path, FakeSource):
+    (tmp_path / "a.png").touch()
+    with pytest.raises(NotADirectoryError, match=r"a\.png is a file; images need a folder"):
+        write(FakeSource(), tmp_path / "a.png")
+
+
 def test_a_damaged_shard_is_not_resumed_over(tmp_path, FakeSource):
     with pytest.raises(InterruptedError):
         write(FakeSource(), tmp_path, shard_size=10, progress=_stop_after(20))

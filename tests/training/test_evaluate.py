@@ -174,6 +174,9 @@ def test_what_cannot_be_evaluated_is_refused():
         evaluate(network, Numbers(), batch=0)
     with pytest.raises(ValueError, match="no image to evaluate on: indices is empty"):
         evaluate(network, Numbers(), indices=[])
+    foreign = torch.utils.data.TensorDataset(torch.zeros(2, 1, 4, 4), torch.zeros(2))
+    with pytest.raises(TypeError, match="data is TensorDataset; give a dataset of this package"):
+        evaluate(network, foreign)
 
 
 @pytest.mark.parametrize("steps", [1, 3, 5])

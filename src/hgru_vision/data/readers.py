@@ -57,6 +57,11 @@ class ImageDataset(Dataset[Sample], ABC):
         """Return the description of the source, as JSON can hold it."""
 
     def __getitem__(self, index: int) -> Sample:
+        if isinstance(index, slice):
+            raise TypeError(
+                "an item has one number, not a slice; batch(range(...)) gives images of several, "
+                "torch.utils.data.Subset is a dataset of some"
+            )
         return self.__getitems__([index])[0]
 
     def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
@@ -349,8 +354,13 @@ def _read_archive(root: Path, exclude: frozenset[str]) -> list[Row]:
     folder = root / "metadata"
     if not folder.is_dir():
         below = sorted(path.parent.name for path in root.glob("*/metadata"))
-        hint = f"; these of its folders have one, give one of them: {', '.join(below)}"
-        raise FileNotFoundError(f"{root} has no folder 'metadata'{hint if below else ''}")
+        hint = (
+            f"these of its folders have one, give one of them: {', '.join(below)}"
+            if below
+            else "images come with one that tells their labels, as those of hgru generate --format "
+            "png, of the authors' released program and of the Long Range Arena do"
+        )
+        raise FileNotFoundError(f"{root} has no folder 'metadata'; {hint}")
     # The authors' tools add combined.npy, which repeats the numbered files.
     files = sorted((p for p in folder.glob("*.npy") if p.stem.isdigit()), key=lambda p: int(p.stem))
     rows = []

@@ -112,6 +112,8 @@ def write(
     (['images-00002.npy', 'labels-00002.npy'], 25)
     """
     out = Path(out)
+    if out.exists() and not out.is_dir():
+        raise NotADirectoryError(f"{out} is a file; images need a folder")
     wanted = _plan(source, format, shard_size)
     layout = make_format(format, wanted.source)
     out.mkdir(parents=True, exist_ok=True)

@@ -156,6 +156,11 @@ def evaluate(
     """
     if batch < 1:
         raise ValueError(f"batch is {batch}; it must be 1 or more")
+    if not hasattr(data, "describe"):
+        raise TypeError(
+            f"data is {type(data).__name__}; give a dataset of this package, such as Pathfinder or "
+            "what open_dataset makes of files"
+        )
     items = np.arange(len(data)) if indices is None else np.asarray(indices)
     if len(items) == 0:
         raise ValueError("there is no image to evaluate on: indices is empty")
