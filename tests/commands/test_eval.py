@@ -249,7 +249,8 @@ def test_a_run_on_contours_is_judged_on_these(tmp_path, capsys, run_folder):
     out = capsys.readouterr().out
     assert "right on 20 images of contours-4" in out and "probe" not in out
     assert main(["eval", str(tmp_path / "contours"), "--count", "6"]) == 2
-    assert "was trained on images of contours-4 and is judged on" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "was trained on images of contours-4 and is judged on all those held out" in err
 
 
 def test_boundaries_are_judged_by_their_auc(tmp_path, capsys, natural):

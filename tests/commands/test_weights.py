@@ -86,7 +86,9 @@ def test_weights_are_replaced_only_when_asked(run, capsys):
     publish = ["weights", "publish", str(run), "--tag", "small3"]
     assert main(publish) == 0
     assert main(publish) == 2
-    told = "there are weights hgru_small.small3; give another tag, or ask to replace them"
+    told = (
+        "there are weights hgru_small.small3; give another tag, or ask to replace them (--replace"
+    )
     assert told in capsys.readouterr().err
     assert main([*publish, "--replace", "--note", "Another."]) == 0
     assert weights.card("hgru_small.small3").note == "Another."

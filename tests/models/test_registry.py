@@ -38,7 +38,7 @@ def test_an_unknown_name_gets_the_nearest():
     message = r"no model 'hgru_no_quadratc' \(.*\); did you mean 'hgru_no_quadratic'\?"
     with pytest.raises(ValueError, match=message):
         hv.create_model("hgru_no_quadratc")
-    with pytest.raises(ValueError, match=r"no model 'zzz' \(list_models\(\) names all \d+\)$"):
+    with pytest.raises(ValueError, match=r"no model 'zzz' \('hgru models', .* names all \d+\)$"):
         hv.create_model("zzz")
 
 

@@ -246,8 +246,8 @@ def _data(
     if config is not None and task is not None and other and preset is None:
         if any(given is not None for given in (length, count, seed)) or changes:
             raise ValueError(
-                f"the run was trained on {_named(task)} and is judged on those held out; "
-                "give --preset with --length, --count, --seed or --set"
+                f"the run was trained on {_named(task)} and is judged on all those held out; "
+                "--length, --count, --seed and --set are for images that are drawn, by --preset"
             )
         return final_data(config), f"images of {task.path or task.name}"
     if task is not None and preset is None:

@@ -158,7 +158,8 @@ def _builder(name: str) -> Callable[..., nn.Module]:
     """Find the function that makes a network."""
     if name not in NETWORKS:
         hint = _nearest(name, list(NETWORKS))
-        raise ValueError(f"no model {name!r} (list_models() names all {len(NETWORKS)}){hint}")
+        listed = f"'hgru models', or list_models() in Python, names all {len(NETWORKS)}"
+        raise ValueError(f"no model {name!r} ({listed}){hint}")
     module = import_module(f"hgru_vision.models.{NETWORKS[name].module}")
     return getattr(module, name)
 

@@ -173,7 +173,10 @@ def publish(run: Path, tag: str, *, note: str = "", replace_old: bool = False) -
     content = (run / WEIGHTS).read_bytes()
     name = f"{config.model}.{tag}"
     if name in list_weights() and not replace_old:
-        raise FileExistsError(f"there are weights {name}; give another tag, or ask to replace them")
+        raise FileExistsError(
+            f"there are weights {name}; give another tag, or ask to replace them (--replace, or "
+            "replace_old=True in Python)"
+        )
     made = Card(
         name=name,
         sha256=hashlib.sha256(content).hexdigest(),
