@@ -45,6 +45,14 @@ def test_links_lead_somewhere(page):
         assert not anchor or anchor in anchors(target), f"{page} links to {link}"
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_tables_are_whole(page):
+    text = re.sub(r"^```.*?^```$", "", (ROOT / page).read_text(), flags=re.MULTILINE | re.DOTALL)
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        head, rule, *_ = [*table.splitlines(), ""]
+        assert re.fullmatch(r"[|: -]+", rule), f"{page}: no line of a table's head, {head}"
+
+
 def test_the_readme_runs():
     names = {}
     (text,) = blocks("README.md")
