@@ -102,7 +102,7 @@ class ViT(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Give the logits."""
-        check_images(images)
+        check_images(images, like=self)
         height, width = images.shape[-2:]
         padded = F.pad(images, (0, -width % self.patch, 0, -height % self.patch))
         x = self.embed(padded)  # (B, D, rows, columns)

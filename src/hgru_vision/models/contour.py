@@ -149,7 +149,7 @@ class ContourNetwork(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Give logits for images or pixels."""
         if images.ndim == 4 and images.shape[1] in (1, COLOURS):
-            check_images(images, channels=images.shape[1])
+            check_images(images, channels=images.shape[1], like=self)
         else:
             raise ValueError(
                 f"images have shape {tuple(images.shape)}; this network takes (B, 1, H, W) or "

@@ -73,7 +73,7 @@ class DenseNetwork(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Give logits for images or pixels."""
-        check_images(images, least=_LEAST)
+        check_images(images, least=_LEAST, like=self)
         return self.readout(self.decoder(self.encoder(images)))
 
 

@@ -179,7 +179,7 @@ class ResNet(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Give the logits."""
-        check_images(images, least=_LEAST, channels=self.in_channels)
+        check_images(images, least=_LEAST, channels=self.in_channels, like=self)
         x = F.relu(self.bn1(self.conv1(images)))  # (B, 64, H/2, W/2)
         x = F.max_pool2d(x, kernel_size=3, stride=2, padding=1)  # (B, 64, H/4, W/4)
         x = self.layer2(self.layer1(x))  # (B, 512 or 128, H/8, W/8)

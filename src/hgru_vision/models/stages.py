@@ -29,7 +29,9 @@ __all__ = [
 ]
 
 
-def check_images(images: Tensor, *, least: int = 1, channels: int = 1) -> None:
+def check_images(
+    images: Tensor, *, least: int = 1, channels: int = 1, like: nn.Module | None = None
+) -> None:
     """Refuse what is not a batch of images, grey or of so many channels, or is too small.
 
     Parameters
@@ -40,6 +42,8 @@ def check_images(images: Tensor, *, least: int = 1, channels: int = 1) -> None:
         The least height and width in pixels.
     channels
         That an image must have.
+    like
+        The network, whose numbers the images must have.
 
     Examples
     --------
@@ -58,6 +62,12 @@ def check_images(images: Tensor, *, least: int = 1, channels: int = 1) -> None:
         raise TypeError(
             f"images are {images.dtype}; this network takes floats from 0 to 1: "
             "images.float() / 255"
+        )
+    dtype = images.dtype if like is None else next(like.parameters()).dtype
+    if images.dtype != dtype and not torch.is_autocast_enabled(images.device.type):
+        raise TypeError(
+            f"images are {images.dtype} and the network {dtype}; convert one of them, "
+            "or use torch.autocast"
         )
     height, width = images.shape[2:]
     if min(height, width) < least:
@@ -312,5 +322,5 @@ class StandardNetwork(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Give logits for images or pixels."""
-        check_images(images)
+        check_images(images, like=self)
         return self.readout(self.features(self.input(images)))
