@@ -18,7 +18,7 @@ def supplement(study: Study) -> Figure:
     with style():
         figure = new_figure(height=6.6)
         halves = GridSpec(2, 1, figure=figure, height_ratios=(1, 1.05))
-        above, below = (figure.add_subfigure(half) for half in halves)
+        above, below = (figure.add_subfigure(halves[row]) for row in range(2))
         draw_panels(above, study, SUPPLEMENT, "accuracy", columns=4)
         key(above, study, "accuracy")
         try:
