@@ -28,3 +28,8 @@ def test_what_cannot_be_split_is_refused():
         accuracy_by_quantile([], np.zeros(0, bool))
     with pytest.raises(ValueError, match="bins must be 1 or more; got 0"):
         accuracy_by_quantile([1], [True], bins=0)
+
+
+def test_there_are_no_more_parts_than_images():
+    parts = accuracy_by_quantile([1, 2, 3, 4], np.ones(4, bool), bins=1_000_000)
+    assert [(part.start, part.n) for part in parts] == [(1, 1), (1.75, 1), (2.5, 1), (3.25, 1)]

@@ -35,7 +35,7 @@ def accuracy_by_quantile(
     right
         Whether each was right, (n,) of bool.
     bins
-        How many parts; where many images share a value there are fewer.
+        How many parts; where many images share a value, or there are fewer images, there are fewer.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def accuracy_by_quantile(
         raise ValueError("there is no image to split")
     if bins < 1:
         raise ValueError(f"bins must be 1 or more; got {bins}")
-    edges = np.unique(np.quantile(values, np.linspace(0, 1, bins + 1)))
+    edges = np.unique(np.quantile(values, np.linspace(0, 1, min(bins, len(values)) + 1)))
     if len(edges) == 1:
         edges = np.repeat(edges, 2)
     place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
