@@ -87,7 +87,7 @@ def _run(arguments: Sequence[str]) -> int:
         raise
     except (ValueError, TypeError, OSError, ImportError, ArithmeticError) as error:
         # What the user gave was wrong, or the machine is: one line, no traceback.
-        print(f"hgru: {error}", file=sys.stderr)
+        print(f"hgru: {_in_words(error)}", file=sys.stderr)
         return 2
     except (MemoryError, RuntimeError) as error:
         from hgru_vision.training.environment import is_of_memory
@@ -101,6 +101,13 @@ def _run(arguments: Sequence[str]) -> int:
         print("hgru: interrupted", file=sys.stderr)
         return 130
     return 0
+
+
+def _in_words(error: Exception) -> str:
+    """Tell an error as a sentence: what the system says comes without its number."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
 
 
 def _given_twice(run: Callable[..., object], flags: Sequence[str]) -> str | None:

@@ -37,6 +37,23 @@ def test_files_of_the_released_program_are_drawn_again_too(tmp_path, capsys, spl
     assert "6 items drawn again, equal" in capsys.readouterr().out
 
 
+def test_files_that_are_not_all_there_are_no_success(tmp_path, capsys):
+    folder = tmp_path / "files"
+    arguments = ["generate", "pathfinder", "--length", "3", "--count", "10", "--shard-size", "5"]
+    main([*arguments, "--out", str(folder), *SMALL])
+    manifest = folder / "manifest.json"
+    content = json.loads(manifest.read_text())
+    content["shards"].pop()
+    manifest.write_text(json.dumps(content))
+    for file in folder.glob("*-00001.npy"):
+        file.unlink()
+    capsys.readouterr()
+    assert main(["generate", "--verify", str(folder)]) == 2
+    said = capsys.readouterr()
+    assert "5 of 10 items (incomplete)" in said.out
+    assert f"{folder} is incomplete; give the command that wrote it again" in said.err
+
+
 def test_a_changed_file_is_named(tmp_path, capsys):
     folder = tmp_path / "files"
     main(["generate", "pathfinder", "--length", "3", "--count", "10", "--out", str(folder), *SMALL])

@@ -122,6 +122,17 @@ def test_what_cannot_be_trained_is_told_in_a_line(tiny, nets, name, text):
     assert text in str(refused.value) and "\n" not in str(refused.value)
 
 
+def test_values_that_are_not_a_number_are_the_same_each_time(tiny, nets):
+    with nets.open("a") as file:
+        file.write(
+            "\ndef unset():\n    network = Leaky(4)\n"
+            "    network.register_buffer('seen', torch.tensor([float('nan'), 1.0]))\n"
+            "    return network\n"
+        )
+    config = tiny(model="nets.py:unset", options={})
+    try_network(build(config), config, CPU)
+
+
 def test_masks_need_logits_of_pixels(tiny, nets):
     text = r"must give two logits a pixel, a tensor of shape \(2, 2, 32, 32\), got \(2, 2\)$"
     with pytest.raises(ValueError, match=text):

@@ -151,6 +151,8 @@ def test_an_unknown_name_is_refused(run, shelf):
     weights.publish(run, "small3")
     with pytest.raises(ValueError, match=r"did you mean 'hgru_small.small3'"):
         weights.load_weights("hgru_small.smal3")
+    with pytest.raises(ValueError, match="for the folder of a run there is load_run of hgru_v"):
+        weights.load_weights(str(run))
 
 
 def test_another_schema_is_refused(run, shelf):

@@ -168,7 +168,12 @@ def verify(folder: Annotated[Path, tyro.conf.Positional], regenerate: int = 100)
     if regenerate < 0:
         raise ValueError(f"--regenerate must be 0 or more; got {regenerate}")
     source = rebuild(Manifest.read(folder)) if regenerate else None
-    print(verify_files(folder, source=source, regenerate=regenerate))
+    found = verify_files(folder, source=source, regenerate=regenerate)
+    print(found)
+    if found.stored < found.count:
+        raise ValueError(
+            f"{folder} is incomplete; give the command that wrote it again, and it goes on"
+        )
 
 
 def rebuild(manifest: Manifest) -> Pathfinder | SyntheticContours:

@@ -172,7 +172,8 @@ def load_run(folder: str | os.PathLike[str]) -> tuple[nn.Module, RunConfig]:
     folder = Path(folder)
     config = read_config(folder)
     if config is None:
-        raise FileNotFoundError(f"{folder} is no run's folder: it has no {CONFIG}")
+        hint = "" if folder.exists() else "; for networks that come with the package: load_weights"
+        raise FileNotFoundError(f"{folder} is no run's folder: it has no {CONFIG}{hint}")
     network = build(config)
     if (folder / WEIGHTS).exists():
         fill(network, folder / WEIGHTS)

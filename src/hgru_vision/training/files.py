@@ -195,7 +195,7 @@ def check_run(folder: Path, config: RunConfig, *, resume: bool) -> Result | None
     there = read_config(folder)
     begun = there is not None or has_checkpoint(folder)
     if begun and not resume:
-        raise FileExistsError(f"{folder} holds a run; resume it, or give another folder")
+        raise FileExistsError(f"{folder} holds a run; resume it (--resume), or give another folder")
     if not begun and folder.is_dir() and (other := _content(folder)):
         raise FileExistsError(f"{folder} holds {other!r} and no run; give an empty or a new folder")
     if there is not None:

@@ -1,7 +1,7 @@
 """A network of a user's own, tried before a run begins."""
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from hgru_vision.references import failure
@@ -67,10 +67,17 @@ def _check_start(network: nn.Module, again: nn.Module, who: str) -> None:
         )
     names = [name for name in first | second if name not in first or name not in second]
     names += [
-        name for name in first if name in second and not torch.equal(first[name], second[name])
+        name for name in first if name in second and not _same(first[name], second[name])
     ]
     if names:
         raise ValueError(
             f"{who} starts from other values each time it is made, such as {names[0]}: draw them "
             "from torch's random numbers, which the run's seed sets"
         )
+
+
+def _same(first: Tensor, second: Tensor) -> bool:
+    """Whether two tensors are equal, nan being equal to itself."""
+    if first.shape != second.shape:
+        return False
+    return bool(((first == second) | (first.isnan() & second.isnan())).all())

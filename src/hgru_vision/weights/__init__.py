@@ -86,6 +86,8 @@ def card(name: str) -> Card:
     if name not in list_weights():
         near = get_close_matches(name, list_weights(), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else f"; there are {_listed()}"
+        if Path(name).is_dir():
+            hint = "; for the folder of a run there is load_run of hgru_vision.training.checkpoint"
         raise ValueError(f"no weights {name!r}{hint}")
     return Card.from_json(json.loads(path.read_text()), path.name)
 
