@@ -177,6 +177,12 @@ def test_the_segnet_decoder_mirrors_the_encoder():
     assert (mirrored[0], encoder[0]) == ((64, 64), (1, 64))
 
 
+def test_a_relu_follows_each_convolution_of_the_segnet():
+    decoder = SegNetDecoder(CHANNELS, seeded())
+    kinds = [[type(layer) for layer in block] for block in decoder.blocks]
+    assert kinds == [layers * [nn.Conv2d, nn.ReLU] for layers in (3, 3, 3, 2, 2)]
+
+
 # -- Networks -------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from torch import nn
 from hgru_vision.models.vgg import VGG16Encoder
 
 CONVOLUTIONS = (0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28)  # places in torchvision's features
+POOLINGS = (4, 9, 16, 23, 30)
 
 
 def seeded(seed=0):
@@ -51,6 +52,22 @@ def test_output_is_that_of_torchvision():
         torch.testing.assert_close(
             ours(images).pooled, theirs.features(images), rtol=1e-5, atol=1e-5
         )
+
+
+def test_a_relu_follows_each_convolution_and_a_pooling_each_block():
+    encoder = VGG16Encoder(fraction=1e-2, generator=seeded())
+    images = torch.randn(1, 1, 75, 64, generator=seeded())
+    x = images
+    with torch.no_grad():
+        for place in sorted(CONVOLUTIONS + POOLINGS):
+            if place in POOLINGS:
+                x = F.max_pool2d(x, 2)
+            else:
+                layer = encoder.features[place]
+                nn.init.uniform_(layer.bias, -0.1, 0.1, generator=seeded(place))
+                x = F.conv2d(x, layer.weight, layer.bias, padding=1).relu()
+        torch.testing.assert_close(encoder(images).pooled, x)
+    assert x.any()
 
 
 def test_the_start_is_xavier_uniform_without_bias(encoder):
