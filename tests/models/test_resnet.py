@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from hgru_vision.models import resnet
 from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.models.resnet import BasicBlock, Bottleneck, ResNet
 from hgru_vision.papers.linsley2018 import FRACTIONS
@@ -93,6 +94,27 @@ def test_output_is_the_recorded_one_of_torchvision(depth, logits):
     with torch.no_grad():
         output = network(images)
     assert output.flatten().tolist() == pytest.approx(logits, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "depth", "parts"),
+    [
+        ("resnet18", 18, 1),
+        ("resnet50", 50, 1),
+        ("resnet152", 152, 1),
+        ("resnet152_half", 152, 2),
+        ("resnet152_fifth", 152, 5),
+        ("resnet152_tenth", 152, 10),
+    ],
+)
+def test_each_function_passes_on_what_it_is_given(monkeypatch, name, depth, parts):
+    made = []
+    monkeypatch.setattr(resnet, "ResNet", lambda *given, **named: made.append((given, named)))
+    given = {"generator": seeded(), "head": "pixels", "in_channels": 3}
+    getattr(resnet, name)(**given)
+    ((place, named),) = made
+    assert place == (depth,)
+    assert {"fraction": 1} | named == {"fraction": 1 / parts} | given
 
 
 @pytest.mark.parametrize(("name", "parts"), FRACTIONS.items())
