@@ -58,6 +58,21 @@ def test_kernels_have_zero_mean_and_unit_norm():
     torch.testing.assert_close(bank.square().sum(dim=(1, 2, 3)), torch.ones(25))
 
 
+def test_the_filters_are_those_of_their_definition():
+    y, x = np.mgrid[-3:4, -3:4]
+    square = x**2 + y**2
+    window = np.exp(-square / (2 * 1.5**2))
+    expected = []
+    for angle in np.arange(12) * SPACING:
+        across = 2 * math.pi / WAVELENGTH * (y * math.cos(angle) - x * math.sin(angle))
+        for wave in (np.cos(across), np.sin(across)):
+            expected.append(window * (wave - np.average(wave, weights=window)))
+    centre, surround = (np.exp(-square / (2 * width**2)) for width in (0.75, 1.5))
+    expected.append(centre / centre.sum() - surround / surround.sum())
+    for kernel, theirs in zip(gabor_bank(), expected, strict=True):
+        np.testing.assert_allclose(kernel[0], theirs / np.linalg.norm(theirs), rtol=0, atol=1e-6)
+
+
 def test_orientation_tuning_peaks_at_the_stated_orientation():
     angles = np.deg2rad(np.arange(180))
     phases = np.linspace(0, 2 * np.pi, 8, endpoint=False)
