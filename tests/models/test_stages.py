@@ -13,6 +13,7 @@ from hgru_vision.models.stages import (
     check_images,
     enlarged,
     pixel_readout,
+    xavier,
 )
 
 
@@ -111,6 +112,15 @@ def test_a_readout_that_pools_first_starts_from_xaviers_values():
     assert pooled.decide.weight.abs().max() <= math.sqrt(6 / 4)
 
 
+def test_a_readout_made_of_another_has_its_maps_and_draws_a_classifier():
+    usual = Readout(3, generator())
+    pooled = PoolFirstReadout.of(usual, generator())
+    decide = torch.nn.Linear(2, 2)
+    xavier(decide, generator())
+    assert pooled.maps is usual.maps
+    assert torch.equal(pooled.decide.weight, decide.weight)
+
+
 def test_the_pixel_readout_is_a_map_of_each_pixel():
     readout = pixel_readout(3, generator())
     features = torch.rand(1, 3, 8, 8, generator=generator())
@@ -134,6 +144,8 @@ def test_images_are_checked():
     message = "images are 31 x 40 pixels; this network takes 32 x 32 or more"
     with pytest.raises(ValueError, match=message):
         check_images(torch.zeros(1, 1, 31, 40), least=32)
+    with pytest.raises(ValueError, match="images are 40 x 31 pixels; this network takes 32 x 32"):
+        check_images(torch.zeros(1, 1, 40, 31), least=32)
     message = (
         r"images are torch.uint8; this network takes floats from 0 to 1: images.float\(\) / 255"
     )
