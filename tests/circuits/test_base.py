@@ -1,6 +1,7 @@
 """What every circuit promises, checked on every circuit."""
 
 import copy
+import sys
 
 import pytest
 import torch
@@ -107,6 +108,24 @@ def test_without_gradients_a_checkpoint_is_in_no_ones_way(monkeypatch):
     with torch.no_grad():
         layer(drive(1, 2, 6, 5))
     assert asked
+
+
+def test_a_trajectory_is_never_run_at_once(monkeypatch):
+    monkeypatch.setattr(HGRU, "run_at_once", lambda self, x, *_: x)
+    layer, x = HGRU(channels=2, kernel_size=3, timesteps=2), drive(1, 2, 6, 5)
+    assert layer(x) is x
+    assert isinstance(layer(x, return_trajectory=True), Trajectory)
+
+
+@pytest.mark.parametrize("cls", [HGRU, EquilibriumHGRU])
+def test_the_steps_work_on_the_drive_in_the_order_of_its_convolution(monkeypatch, cls):
+    asked, module = [], sys.modules[cls.forward.__module__]
+    monkeypatch.setattr(module, "in_order", lambda x, *case: asked.append(case) or 2 * x)
+    layer, x = cls(channels=2, kernel_size=3, timesteps=2, backend="fft"), drive(1, 2, 6, 5)
+    ordered = layer(x)
+    assert asked == [(2, 3, "fft")]
+    monkeypatch.undo()
+    torch.testing.assert_close(ordered, layer(2 * x))
 
 
 @pytest.mark.parametrize("cls", [HGRU, HGRUBatchNorm])
@@ -223,6 +242,11 @@ def test_an_exporter_does_not_get_a_random_start(strict):
         torch.export.export(layer, (x,), strict=strict)
     exported = torch.export.export(layer, (x, x), strict=strict).module()
     torch.testing.assert_close(exported(x, x), layer(x, state=x))
+
+
+def test_random_start_has_the_dtype_of_the_drive():
+    layer, x = HGRU(2, 3, 2, start="random").double(), drive(1, 2, 5, 5, dtype=torch.float64)
+    assert layer(x).dtype == layer._first_state(x, None, None).dtype == torch.float64
 
 
 def test_random_start_under_vmap():

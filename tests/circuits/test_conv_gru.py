@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from hgru_vision.circuits import ConvGRU, ConvGRU2L
@@ -15,6 +16,15 @@ def test_gates_start_as_those_of_the_hgru():
         times = torch.exp(-bias)
         assert times.min() >= 1
         assert 5 < times.max() <= 7
+
+
+@pytest.mark.parametrize("cls", [ConvGRU, ConvGRU2L])
+def test_kernels_start_by_xavier_and_the_other_biases_at_zero(cls):
+    for name, value in cls().named_parameters():
+        if value.ndim == 4:  # (25, 25, S, S)
+            assert 0.99 < value.abs().max() / (3 / value[0].numel()) ** 0.5 <= 1, name
+        elif name not in ("b1", "b2"):
+            assert not value.any(), name
 
 
 def test_a_closed_mix_keeps_the_state():

@@ -40,8 +40,12 @@ def test_starting_values():
     assert (layer.eta == 1).all()
     bound = (3 / (25 * 225)) ** 0.5
     assert 0.99 * bound < layer.w().abs().max() <= bound
-    assert layer.alpha.abs().max() <= (6 / 26) ** 0.5
-    assert 0.9 < layer.u1.abs().max() / (3 / 25) ** 0.5 <= 1
+    for gate in (layer.u1, layer.u2):
+        assert 0.9 < gate.abs().max() / (3 / 25) ** 0.5 <= 1
+    vectors = [layer.get_parameter(name) for name in ("alpha", "mu", "kappa", "beta", "omega")]
+    for vector in vectors:
+        assert 0.8 < vector.abs().max() / (6 / 26) ** 0.5 <= 1
+    assert len(torch.cat(vectors).unique()) == 5 * 25
 
 
 @pytest.mark.parametrize("timesteps", [1, 2])
@@ -109,6 +113,7 @@ def test_autocast():
         # The convolution's output of another layer arrives in bfloat16.
         with torch.autocast("cpu", dtype=torch.bfloat16):
             assert layer(x.bfloat16()).isfinite().all()
+            assert layer(x.bfloat16(), state=x).isfinite().all()
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Inductor's own

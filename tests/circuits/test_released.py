@@ -15,6 +15,10 @@ def test_the_authors_start():
     assert (layer.b1 <= 0).all()
     assert torch.equal(layer.w, layer.w.transpose(0, 1))
     assert ((layer.eta >= 0) & (layer.eta < 1)).all()
+    for kernel in (layer.w, layer.u1, layer.u2):
+        assert 0.9 < kernel.abs().max() / (3 / kernel[0].numel()) ** 0.5 <= 1
+    for name in ("alpha", "mu", "gamma", "kappa", "omega"):
+        assert 0.8 < layer.get_parameter(name).abs().max() / (6 / 26) ** 0.5 <= 1, name
     assert layer.norm.momentum == 0.01  # TensorFlow's default is 0.99 of what was
 
 
