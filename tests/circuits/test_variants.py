@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from hgru_vision.circuits import (
@@ -44,6 +45,20 @@ def test_gates_see_the_drive():
     x = drive()
     gain = layer(x, return_trajectory=True).g1[0]
     torch.testing.assert_close(gain, torch.sigmoid(x + layer.b1.reshape(3, 1, 1)))
+
+
+class Rectified(HGRU):
+    zeta = staticmethod(torch.relu)
+
+
+@pytest.mark.parametrize(
+    "cls", [HGRUSeparateKernels, HGRUGatesWithDrive, HGRUBatchNorm, HGRUNonnegative, Rectified]
+)
+def test_other_equations_are_not_run_by_the_kernels_of_the_hgru(cls, monkeypatch):
+    asked = []
+    monkeypatch.setattr("hgru_vision.circuits.hgru.storage_at_once", lambda *a: asked.append(a))
+    assert cls(3, 3, 2).run_at_once(drive(), None, 2) is None and not asked
+    assert HGRU(3, 3, 2).run_at_once(drive(), None, 2) is None and asked
 
 
 def test_batch_norm_shifts_start_as_the_gate_biases_do():
