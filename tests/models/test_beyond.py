@@ -39,7 +39,8 @@ def test_attention_is_that_of_the_definition():
         weight = (query[..., own] @ key[..., own].mT / math.sqrt(64)).softmax(-1)
         seen.append(weight @ value[..., own])
     attended = tokens + block.project(torch.cat(seen, dim=2))
-    expected = attended + block.perceptron(F.layer_norm(attended, (192,)))
+    widen, _, narrow = block.perceptron
+    expected = attended + narrow(F.gelu(widen(F.layer_norm(attended, (192,)))))
     torch.testing.assert_close(block(tokens), expected)
 
 
@@ -62,6 +63,8 @@ def test_any_size_is_filled_up_with_zeros(transformer):
     images = torch.rand(2, 1, 32, 45, generator=seeded())
     padded = F.pad(images, (0, 5, 0, 8))
     assert torch.equal(transformer(images), transformer(padded))
+    pixels = ViT(head="pixels", generator=seeded()).eval()
+    assert torch.equal(pixels(images), pixels(padded)[..., :32, :45])
 
 
 @torch.no_grad()
@@ -86,6 +89,25 @@ def test_pixel_logits_lie_over_their_patch(transformer):
     output = pixels(torch.rand(1, 1, 45, 60, generator=seeded()))
     centres = output[..., 7::15, 7::15]
     torch.testing.assert_close(centres, seen[0].mT.unflatten(2, (3, 4)))
+
+
+@torch.no_grad()
+def test_the_transformer_averages_normalised_tokens(transformer):
+    images = torch.rand(2, 1, 20, 30, generator=seeded())
+    patches = F.conv2d(images, transformer.embed.weight, transformer.embed.bias, stride=10)
+    tokens = patches.flatten(2).mT + wave_positions(2, 3, like=patches)
+    normal = F.layer_norm(transformer.blocks(tokens), (192,))
+    torch.testing.assert_close(transformer(images), transformer.classify(normal.mean(1)))
+
+
+def test_the_transformer_starts_with_patches_of_unit_variance_and_xaviers_values(transformer):
+    assert transformer.embed.weight.std().item() == pytest.approx(1 / 10, rel=0.03)  # 10x10 inputs
+    for name, layer in transformer.named_modules():
+        if isinstance(layer, torch.nn.Linear):
+            bound = math.sqrt(6 / (layer.in_features + layer.out_features))
+            assert 0.97 * bound < layer.weight.abs().max() <= bound, name
+        if isinstance(layer, torch.nn.Linear | torch.nn.Conv2d):
+            assert not layer.bias.any(), name
 
 
 def test_impossible_patch_is_refused():
@@ -127,8 +149,19 @@ def test_an_output_sees_so_many_pixels(timesteps):
 
 
 def test_a_coarse_network_gives_logits_at_every_pixel():
-    network = cornet_block(generator=seeded(), head="pixels")
-    assert network(torch.rand(2, 1, 33, 40, generator=seeded())).shape == (2, 2, 33, 40)
+    network = cornet_block(generator=seeded(), head="pixels").eval()
+    images = torch.rand(2, 1, 33, 40, generator=seeded())
+    coarse = network.readout(network.features(network.input(images)))
+    assert coarse.shape == (2, 2, 17, 20)
+    fine = F.interpolate(coarse, (33, 40), mode="bilinear")
+    torch.testing.assert_close(network(images), fine)
+
+
+def test_the_kernels_of_the_block_start_he_normal():
+    block = CORnetBlock(25, 1, generator=seeded())
+    for conv in (block.conv_input, block.skip, block.conv1, block.conv2, block.conv3):
+        expected = math.sqrt(2 / (conv.out_channels * conv.kernel_size[0] ** 2))
+        assert conv.weight.std().item() == pytest.approx(expected, rel=0.06)
 
 
 def test_no_steps_of_the_cornet_block_are_refused():
