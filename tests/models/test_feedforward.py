@@ -47,6 +47,14 @@ def test_the_nonlocal_block_is_that_of_wang_et_al(size):
     torch.testing.assert_close(block(x), x + block.w(seen))
 
 
+def test_the_nonlocal_block_starts_with_xavier_weights_and_no_bias():
+    block = NonLocal(64, generator())
+    for layer in (block.theta, block.phi, block.g, block.w):
+        bound = (6 / (64 + 32)) ** 0.5
+        assert 0.99 * bound < layer.weight.abs().max() <= bound
+        assert not layer.bias.any()
+
+
 def test_the_nonlocal_block_never_holds_all_pairs():
     # The fused kernel alone is allowed: where it cannot be taken, this is an error.
     block = NonLocal(16, generator())
