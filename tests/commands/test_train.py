@@ -42,7 +42,9 @@ def test_a_spent_budget_says_how_to_go_on(capsys):
     assert "with --resume goes on" in " ".join(capsys.readouterr().out.split())
     assert not Path("run/result.json").exists()
     assert train() == 2
-    assert "run holds a run; resume it (--resume), or give another folder" in capsys.readouterr().err
+    assert (
+        "run holds a run; resume it (--resume), or give another folder" in capsys.readouterr().err
+    )
     assert train("--resume", "--seed", "1") == 2
     assert "seed: 0 there, 1 here" in capsys.readouterr().err
     assert train("--resume") == 0

@@ -94,6 +94,12 @@ def test_what_is_saved_and_loaded_gives_the_same_output(name, evaluated, decisiv
     assert torch.equal(other(images(2)), evaluated(images(2)))
 
 
+def test_images_of_another_dtype_are_refused(evaluated):
+    message = "images are torch.float64 and the network torch.float32; convert one of them: images"
+    with pytest.raises(TypeError, match=message):
+        evaluated(images(1).double())
+
+
 @pytest.mark.parametrize("shape", [(1, 32, 32), (2, 2, 32, 32), (0, 1, 32, 32), (1, 1, 0, 32)])
 def test_what_is_no_batch_of_grey_images_is_refused(evaluated, shape):
     with pytest.raises(ValueError, match=r"images have shape .* this network takes \(B, 1, H, W\)"):

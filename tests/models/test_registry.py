@@ -1,4 +1,5 @@
 import inspect
+import re
 import subprocess
 import sys
 
@@ -40,6 +41,9 @@ def test_an_unknown_name_gets_the_nearest():
         hv.create_model("hgru_no_quadratc")
     with pytest.raises(ValueError, match=r"no model 'zzz' \('hgru models', .* names all \d+\)$"):
         hv.create_model("zzz")
+    for name in (None, 18, ["hgru"]):
+        with pytest.raises(ValueError, match=f"no model {re.escape(repr(name))} "):
+            hv.create_model(name)
 
 
 def test_an_unknown_keyword_gets_the_nearest_and_all_that_there_are():

@@ -135,6 +135,14 @@ def test_the_standard_network_joins_the_stages(decisive):
     torch.testing.assert_close(network(image), expected)
 
 
+def test_a_readout_that_pools_first_is_not_trained_on_one_image():
+    readout, features = PoolFirstReadout(3, generator()), torch.rand(1, 3, 6, 7)
+    message = "a batch of 1 image; a readout that pools first .* training needs 2 or more"
+    with pytest.raises(ValueError, match=message):
+        readout(features)
+    assert readout.eval()(features).shape == (1, 2)
+
+
 def test_images_are_checked():
     check_images(torch.zeros(1, 1, 32, 40), least=32)
     check_images(torch.zeros(1, 3, 32, 40), channels=3)

@@ -139,7 +139,9 @@ def test_other_files_are_refused(tiny, tmp_path):
 def test_a_run_that_goes_on_is_loaded_from_its_checkpoint(tiny, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"is no run's folder: it has no config\.json"):
         load_run(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"json; for networks that .* package: load_weights"):
+    with pytest.raises(
+        FileNotFoundError, match=r"json; for networks that .* package: load_weights"
+    ):
         load_run("hgru.pathfinder14")
     write_json(tmp_path / "config.json", tiny().to_json())
     with pytest.raises(FileNotFoundError, match=r"has neither weights\.safetensors nor checkpoint"):

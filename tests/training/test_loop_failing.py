@@ -74,7 +74,9 @@ def test_losses_after_the_last_evaluation_of_a_stage_are_looked_at(
 def test_a_checkpoint_without_a_configuration_is_a_run_too(tiny, tmp_path, quiet):
     assert quiet(tiny(), tmp_path, budget=0) is None
     (tmp_path / "config.json").unlink()
-    with pytest.raises(FileExistsError, match="holds a run; resume it \\(--resume\\), or give another folder"):
+    with pytest.raises(
+        FileExistsError, match="holds a run; resume it \\(--resume\\), or give another folder"
+    ):
         quiet(tiny(), tmp_path)
 
 

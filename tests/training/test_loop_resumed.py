@@ -15,7 +15,9 @@ def test_a_finished_run_is_not_trained_again(whole, tiny, monkeypatch, quiet):
 
 
 def test_a_folder_in_use_is_refused_without_resume(whole, tiny, quiet):
-    with pytest.raises(FileExistsError, match="holds a run; resume it \\(--resume\\), or give another folder"):
+    with pytest.raises(
+        FileExistsError, match="holds a run; resume it \\(--resume\\), or give another folder"
+    ):
         quiet(tiny(), whole[0])
 
 

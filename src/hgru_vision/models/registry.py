@@ -156,8 +156,8 @@ def _check_keyword(keyword: str, value: object, kind: str) -> None:
 
 def _builder(name: str) -> Callable[..., nn.Module]:
     """Find the function that makes a network."""
-    if name not in NETWORKS:
-        hint = _nearest(name, list(NETWORKS))
+    if not isinstance(name, str) or name not in NETWORKS:
+        hint = _nearest(str(name), list(NETWORKS))
         listed = f"'hgru models', or list_models() in Python, names all {len(NETWORKS)}"
         raise ValueError(f"no model {name!r} ({listed}){hint}")
     module = import_module(f"hgru_vision.models.{NETWORKS[name].module}")

@@ -43,7 +43,7 @@ def check_images(
     channels
         That an image must have.
     like
-        The network, whose numbers the images must have.
+        The network, whose dtype the images must have, but under autocast.
 
     Examples
     --------
@@ -66,8 +66,8 @@ def check_images(
     dtype = images.dtype if like is None else next(like.parameters()).dtype
     if images.dtype != dtype and not torch.is_autocast_enabled(images.device.type):
         raise TypeError(
-            f"images are {images.dtype} and the network {dtype}; convert one of them, "
-            "or use torch.autocast"
+            f"images are {images.dtype} and the network {dtype}; convert one of them: "
+            f"images.to({dtype})"
         )
     height, width = images.shape[2:]
     if min(height, width) < least:
@@ -234,6 +234,11 @@ class PoolFirstReadout(Readout):
 
     def strongest(self, maps: Tensor) -> Tensor:
         """Give the largest value of each map, normalised over images, (B, 2)."""
+        if self.training and len(maps) < 2:
+            raise ValueError(
+                "a batch of 1 image; a readout that pools first normalises over the images of a "
+                "batch, so training needs 2 or more"
+            )
         return self.normalise(maps.amax(dim=(2, 3), keepdim=True)).flatten(1)
 
 

@@ -66,9 +66,7 @@ def _check_start(network: nn.Module, again: nn.Module, who: str) -> None:
             "take nn.Linear for nn.LazyLinear, and so on"
         )
     names = [name for name in first | second if name not in first or name not in second]
-    names += [
-        name for name in first if name in second and not _same(first[name], second[name])
-    ]
+    names += [name for name in first if name in second and not _same(first[name], second[name])]
     if names:
         raise ValueError(
             f"{who} starts from other values each time it is made, such as {names[0]}: draw them "
