@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from hgru_vision.circuits import HGRU
+from hgru_vision.models import create_model
 from hgru_vision.models.beyond import (
     CORnetBlock,
     TransformerBlock,
@@ -200,6 +201,16 @@ def test_the_network_is_as_deep_as_the_unrolled_hgru():
 def test_no_steps_of_the_unrolled_hgru_are_refused():
     with pytest.raises(ValueError, match="timesteps is 0; it must be 1 or more"):
         UntiedHGRU(4, 5, 0, generator=seeded())
+
+
+# -- Keywords -------------------------------------------------------------------------------------
+
+
+def test_keywords_reach_the_networks():
+    assert create_model("vit", patch=8).patch == 8
+    assert create_model("cornet_block", timesteps=2).features.timesteps == 2
+    assert create_model("ff_unrolled").input.gain == 0.5
+    assert create_model("ff_unrolled", drive_gain=2.0).input.gain == 2.0
 
 
 # -- The small hGRU -------------------------------------------------------------------------------
