@@ -66,6 +66,15 @@ def test_lesions(gpu_forms, kind):
     assert max(found) < 5e-6
 
 
+def test_the_circuit_gives_its_parameters_by_their_names(gpu_forms, monkeypatch):
+    layer, x, _, _ = layer_and_tensors("cpu")
+    monkeypatch.setattr("hgru_vision.circuits.hgru.storage_at_once", lambda *a: torch.float32)
+    monkeypatch.setattr(gpu_forms.hgru, "run", lambda x, state, parameters, *a: parameters)
+    (w, *others), names = layer.run_at_once(x, None, 2), gpu_forms.hgru.Parameters._fields
+    assert torch.equal(w, layer.w())
+    assert all(map(torch.equal, others, (layer.get_parameter(name) for name in names[1:])))
+
+
 def test_the_released_circuit_is_a_case_of_it(gpu_forms, poisoned, monkeypatch):
     layer, x, state, gradient = layer_and_tensors(gpu_forms.device, kind=HGRUReleased)
     monkeypatch.setattr("hgru_vision.circuits.hgru.storage_at_once", lambda *a: torch.float32)
