@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -6,6 +8,7 @@ import torch.nn.functional as F
 from hgru_vision.models import create_model
 from hgru_vision.models.catalogue.contour import feedforward_channels
 from hgru_vision.models.contour import BLOCKS, load_vgg16
+from hgru_vision.models.large_conv import LargeConv2d
 
 TINY = {
     "contour_hgru": {"channels": 4, "kernel_size": 3, "timesteps": 2},
@@ -69,6 +72,15 @@ def test_a_pixel_of_the_output_lies_where_it_does_in_the_image():
     assert abs(rows.mean() - 70) < 1.5 and abs(columns.mean() - 50) < 1.5
 
 
+def test_logits_are_enlarged_by_exactly_two_at_odd_sizes_too():
+    network = tiny("contour_vgg").eval()
+    images = colours(1, 3, 33, 47)
+    coarse = network.readout(network.features(network.drive(images)))
+    assert coarse.shape == (1, 2, 17, 24)
+    fine = F.interpolate(coarse, scale_factor=2, mode="bilinear")
+    torch.testing.assert_close(network(images), fine[..., :33, :47])
+
+
 def test_the_blocks_are_those_of_vgg16(tmp_path):
     np.savez(tmp_path / "vgg.npz", **layers())
     network = tiny("contour_vgg")
@@ -83,6 +95,31 @@ def test_the_blocks_are_those_of_vgg16(tmp_path):
         else:
             x = F.conv2d(x, weights[f"{name}.weight"], weights[f"{name}.bias"], padding=1).relu()
     torch.testing.assert_close(network.input(image), x)
+
+
+def test_the_drive_is_normalised_and_its_statistics_go_slowly():
+    network = tiny()
+    images = colours(2, 3, 16, 16)
+    features = network.project(network.input(images))
+    torch.testing.assert_close(network.drive(images).mean((0, 2, 3)), torch.zeros(4))
+    torch.testing.assert_close(network.normalise.running_mean, 0.02 * features.mean((0, 2, 3)))
+
+
+def test_the_hgru_and_its_control_are_what_was_asked_for():
+    circuit = tiny().features
+    assert (circuit.channels, circuit.kernel_size, circuit.timesteps) == (4, 3, 2)
+    assert create_model("contour_hgru", channels=4, kernel_size=3).features.timesteps == 8
+    control = tiny("contour_feedforward").features
+    assert [type(layer) for layer in control] == [LargeConv2d, torch.nn.ReLU]
+    assert control[0].weight.shape[1:] == (4, 3, 3)
+
+
+def test_all_convolutions_start_by_xavier_without_bias():
+    network = tiny()
+    for layer in (*network.input.children(), network.project):
+        bound = (6 / (layer.weight[0].numel() + layer.weight[:, 0].numel())) ** 0.5
+        assert 0.98 * bound < layer.weight.abs().max() <= bound
+        assert layer.bias is None or not layer.bias.any()
 
 
 def test_a_file_of_torchvision_is_read(tmp_path):
@@ -136,6 +173,26 @@ def test_bad_files_are_named(tmp_path):
         load_vgg16(tiny(), tmp_path / "none.npz")
     with pytest.raises(TypeError, match="StandardNetwork has no layers of VGG16 to load"):
         load_vgg16(create_model("hgru"), tmp_path / "lacking.npz")
+
+
+class MakesFolder:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.folder),)
+
+
+def test_code_in_a_file_is_not_run(tmp_path):
+    sign = MakesFolder(tmp_path / "it ran")
+    np.savez(tmp_path / "code.npz", **{"conv1_1.weight": np.array([sign])})
+    torch.save({"features.0.weight": sign}, tmp_path / "code.pth")
+    for name in ("code.npz", "code.pth"):
+        with pytest.raises(ValueError, match=rf"{name} is neither an .npz nor a file of torchvis"):
+            load_vgg16(tiny(), tmp_path / name)
+    assert not sign.folder.exists()
 
 
 def test_vgg_can_be_kept_as_it_is():
