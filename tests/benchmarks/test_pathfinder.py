@@ -15,6 +15,15 @@ def test_it_prints_a_table(monkeypatch):
     assert out.getvalue().count("authors") == 3
 
 
+def test_ratios_are_over_one_core_and_over_the_released_program(monkeypatch):
+    monkeypatch.setattr(pathfinder, "available_threads", lambda: 4)
+    monkeypatch.setattr(pathfinder, "rate", lambda name, length, threads: {1: 63, 4: 189}[threads])
+    columns = pathfinder.measure().columns
+    rows = [row[2:] for row in zip(*(column.cells for column in columns), strict=True)]
+    ours = ("63", "189", "3.00")
+    assert rows == 6 * [(*ours, "")] + [(*ours, "10"), (*ours, "10"), (*ours, "17")]
+
+
 def test_no_speed_is_printed_for_wrong_images(monkeypatch):
     monkeypatch.setattr(
         pathfinder,
