@@ -259,6 +259,13 @@ def test_a_learned_start_is_refused() -> None:
         EquilibriumHGRU(2, 3, start="learned")
 
 
+def test_a_drive_of_another_shape_or_dtype_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"x has shape \(2, 2, 9, 7\); this layer takes \(B, 3, H"):
+        small_layer()(drive()[:, :2])
+    with pytest.raises(TypeError, match="x is torch.float32 and the layer torch.float64; convert"):
+        small_layer()(drive().float())
+
+
 def test_state_of_another_shape_is_refused() -> None:
     with pytest.raises(ValueError, match=r"state has shape \(1, 3, 9, 7\)"):
         small_layer()(drive(), drive(1))

@@ -51,6 +51,14 @@ def test_the_circuit_is_the_papers(name):
     assert (circuit.channels, circuit.kernel_size, circuit.timesteps) == (25, 15, timesteps)
 
 
+@pytest.mark.parametrize("name", CIRCUITS)
+def test_the_circuit_starts_as_it_does_alone(name):
+    kind, timesteps = CIRCUITS[name]
+    alone = kind(timesteps=timesteps, generator=torch.Generator().manual_seed(3)).state_dict()
+    within = create_model(name, seed=3).features.state_dict()
+    assert all(torch.equal(within[key], value) for key, value in alone.items())
+
+
 def test_the_hgru_network_is_its_circuit_the_filters_and_the_readout():
     filters = 25 * 7 * 7
     readout = 25 * 2 + (2 + 2) + (2 * 2 + 2)
@@ -136,6 +144,11 @@ def test_the_readout_can_be_that_of_the_released_code(name):
     assert type(usual.readout) is Readout
     assert type(theirs.readout) is type(create_model("hgru_released").readout) is PoolFirstReadout
     assert torch.equal(usual.features.w(), theirs.features.w())
+
+
+def test_a_readout_that_pools_first_is_not_made_anew():
+    usual, asked = create_model("hgru_released"), create_model("hgru_released", pool_first=True)
+    assert torch.equal(usual.readout.decide.weight, asked.readout.decide.weight)
 
 
 def test_the_released_network_has_the_released_filters_and_a_bias():
