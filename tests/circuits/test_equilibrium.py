@@ -162,8 +162,9 @@ def test_mix_has_no_gradient_where_the_time_gain_is_one() -> None:
 def test_layer_shows_its_steps() -> None:
     with pytest.raises(ValueError, match="steps is 0; it must be 1 or more"):
         EquilibriumHGRU(2, 3, steps=0)
-    with pytest.raises(ValueError, match="tolerance is -1; it must be greater than 0"):
-        EquilibriumHGRU(2, 3, tolerance=-1)
+    for tolerance in (-1, 0, math.nan):
+        with pytest.raises(ValueError, match=f"tolerance is {tolerance}; it must be greater than 0"):
+            EquilibriumHGRU(2, 3, tolerance=tolerance)
     assert "steps=64, tolerance=0.001" in repr(EquilibriumHGRU(2, 3))
     assert "steps=12, tolerance=0.01" in repr(EquilibriumHGRU(2, 3, steps=12, tolerance=0.01))
 
@@ -191,6 +192,13 @@ def test_penalty_is_that_of_the_column_sums_of_the_jacobian() -> None:
     excess = (jacobian.sum(dim=0) - 0.9).clamp(min=0)
     assert h2.numel() / 4 < excess.count_nonzero() < h2.numel() * 3 / 4
     torch.testing.assert_close(contractor_penalty(step, h2), excess.square().mean())
+
+
+def test_penalty_leaves_out_the_graph_of_its_state() -> None:
+    weight, start = torch.ones(1, requires_grad=True), torch.ones(1, 4, requires_grad=True)
+    contractor_penalty(lambda h: weight * h**2, 2 * start).backward()
+    assert weight.grad is not None
+    assert start.grad is None
 
 
 def test_penalty_passes_gradcheck() -> None:
@@ -262,7 +270,7 @@ def test_a_learned_start_is_refused() -> None:
 def test_a_drive_of_another_shape_or_dtype_is_refused() -> None:
     with pytest.raises(ValueError, match=r"x has shape \(2, 2, 9, 7\); this layer takes \(B, 3, H"):
         small_layer()(drive()[:, :2])
-    with pytest.raises(TypeError, match="x is torch.float32 and the layer torch.float64; convert"):
+    with pytest.raises(TypeError, match=r"x is torch.float32 and the layer torch.float64; convert"):
         small_layer()(drive().float())
 
 

@@ -1,9 +1,10 @@
 import subprocess
 import sys
+from typing import get_args
 
 from hgru_vision.cli import main
 from hgru_vision.commands.models import differs, multiple
-from hgru_vision.models.catalogue import CATALOGUE, NETWORKS
+from hgru_vision.models.catalogue import CATALOGUE, NETWORKS, Family
 
 
 def row(out, name):
@@ -15,6 +16,14 @@ def test_all_networks_are_listed(capsys):
     out = capsys.readouterr().out
     assert all(row(out, name) for name in NETWORKS)
     assert f"{len(NETWORKS)} of {len(NETWORKS)} networks." in out
+
+
+def test_families_stand_together_in_the_papers_order(capsys):
+    main(["models"])
+    words = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line]
+    families = [NETWORKS[word].family for word in words if word in NETWORKS]
+    assert families == sorted(families, key=get_args(Family).index)
+    assert set(families) == set(get_args(Family))
 
 
 def test_a_row_has_parameters_multiple_and_epochs(capsys):
