@@ -9,13 +9,15 @@ from hgru_vision.training.checkpoint import build
 from hgru_vision.training.files import write_json
 
 
-def test_a_run_is_opened_with_its_configuration(tmp_path):
+def test_a_run_is_opened_with_its_configuration_and_result(tmp_path, result):
     config = quick()
     write_json(tmp_path / "config.json", config.to_json())
     save_file(build(config).state_dict(), tmp_path / "weights.safetensors")
     opened = open_network(str(tmp_path))
     assert opened.config == config and opened.result is None
     assert not opened.network.training
+    write_json(tmp_path / "result.json", result().to_json())
+    assert open_network(str(tmp_path)).result == result()
 
 
 def test_trained_weights_are_opened_by_their_name(tmp_path, monkeypatch):
