@@ -259,6 +259,8 @@ def test_euler_refuses_a_step_or_a_number_of_steps_that_is_not_positive() -> Non
 def test_equation_2_needs_equal_time_constants() -> None:
     with pytest.raises(ValueError, match=r"eta=1.0 equal to tau=2.0 .* euler take any"):
         random_model(tau=2.0).discrete(random_drive(), 1)
+    with pytest.raises(ValueError, match=r"epsilon=1.0 equal to sigma=2.0"):
+        random_model(sigma=2.0).discrete(random_drive(), 1)
 
 
 def test_times_must_increase() -> None:

@@ -58,6 +58,7 @@ def test_multiples_of_the_hgru_are_within_two_percent_of_the_papers(name):
 def test_fractions_are_within_three_percent(name, parts):
     part = CATALOGUE[f"unet_{name}"].parameters / CATALOGUE["unet"].parameters
     assert part * parts == pytest.approx(1, abs=0.03)
+    assert f"{part:.3f}" == {"half": "0.500", "fifth": "0.200", "tenth": "0.100"}[name]
 
 
 # -- FCN ------------------------------------------------------------------------------------------

@@ -121,6 +121,7 @@ def test_each_function_passes_on_what_it_is_given(monkeypatch, name, depth, part
 def test_fractions_are_within_three_percent(name, parts):
     part = CATALOGUE[f"resnet152_{name}"].parameters / CATALOGUE["resnet152"].parameters
     assert part * parts == pytest.approx(1, abs=0.03)
+    assert f"{part:.3f}" == {"half": "0.501", "fifth": "0.199", "tenth": "0.101"}[name]
 
 
 def test_the_start_is_he_normal(resnet18):

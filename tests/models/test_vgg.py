@@ -110,6 +110,7 @@ def test_a_fraction_narrows_every_block_by_its_square_root():
     encoder = VGG16Encoder(fraction=1 / 4, generator=seeded())
     assert encoder.channels == (32, 64, 128, 256, 256)
     assert encoder.features[28].weight.shape == (256, 256, 3, 3)
+    assert VGG16Encoder(fraction=1e-9, generator=seeded()).channels == (1, 1, 1, 1, 1)
 
 
 @pytest.mark.parametrize("fraction", [0, 2])
