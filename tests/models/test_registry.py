@@ -35,6 +35,12 @@ def test_the_networks_of_the_paper_are_all_there():
     }
 
 
+def test_residual_and_per_pixel_networks_train_for_four_epochs_and_the_papers_others_for_two():
+    for name, entry in CATALOGUE.items():
+        if entry.family != "beyond":
+            assert entry.epochs == (4 if entry.family in ("residual", "per-pixel") else 2), name
+
+
 def test_an_unknown_name_gets_the_nearest():
     message = r"no model 'hgru_no_quadratc' \(.*\); did you mean 'hgru_no_quadratic'\?"
     with pytest.raises(ValueError, match=message):
