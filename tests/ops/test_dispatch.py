@@ -70,6 +70,9 @@ def test_what_the_gpu_forms_lack_is_said(monkeypatch):
     x, weight = (each.as_subclass(OnGPU) for each in PAPER)
     monkeypatch.setattr("hgru_vision.ops.dispatch.has_triton", lambda: False)
     assert ops.explain(x, weight).reasons["gemm"] == "Triton is not installed"
+    for dtype in (torch.float16, torch.bfloat16):
+        reasons = ops.explain(x.to(dtype), weight.to(dtype)).reasons
+        assert reasons["gemm"] == "Triton is not installed"
     double = ops.explain(x.double(), weight.double())
     assert double.reasons["gemm32"] == (
         "x is torch.float64; the GPU forms compute in float16 or float32"
@@ -157,6 +160,18 @@ def test_where_tf32_is_not_allowed_float32_is_stored(monkeypatch):
     assert ops.explain(x.half(), weight.half()).backend == "gemm"
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: device == "cuda")
     assert ops.storage_at_once(x, 25, 15, "auto") == torch.float16
+
+
+def test_kernels_that_torch_cannot_look_into_take_float32_alone(monkeypatch):
+    monkeypatch.setattr("hgru_vision.ops.dispatch.has_triton", lambda: True)
+    x = torch.ones(2).as_subclass(OnGPU)
+    assert dispatch.takes_kernels(x, x)
+    assert not dispatch.takes_kernels(x, x.half())
+    assert not dispatch.takes_kernels(x, torch.ones(2))
+    for switch in ("torch.is_autocast_enabled", "torch.compiler.is_compiling"):
+        with monkeypatch.context() as switched:
+            switched.setattr(switch, lambda *device: True)
+            assert not dispatch.takes_kernels(x)
 
 
 @pytest.mark.parametrize("backend", ["gemm", "gemm32"])
