@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from itertools import pairwise, product
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -348,6 +349,13 @@ def test_an_aligned_line_stands_out_and_a_turned_one_does_not() -> None:
     assert result.line[0] > 1.3 * result.distractors[0]
     assert (result.line[1:] < result.distractors[1:]).all()
     assert result.response.shape == result.angles.shape == (5, 21, 21)
+
+
+def test_responses_are_means_of_the_line_and_of_the_distractors_around_it() -> None:
+    result = contour_facilitation(fields=1)
+    square = result.response[:, 6:15, 6:15]  # the line is the middle row
+    assert result.line == pytest.approx(square[:, 4].mean(axis=1))
+    assert result.distractors == pytest.approx(np.delete(square, 4, axis=1).mean(axis=(1, 2)))
 
 
 def test_facilitation_is_the_work_of_far_excitation() -> None:
