@@ -41,18 +41,24 @@ def test_a_contest_is_against_the_faster_order_of_conv2d(monkeypatch):
         last = network.weight.is_contiguous(memory_format=torch.channels_last)
         assert images.is_contiguous(memory_format=torch.channels_last) is last
         each = seconds["channels last" if last else network.backend] / (2 if graph else 1)
-        return hgru_gpu.Timing(each, each / 2, 2**30)
+        return hgru_gpu.Timing(each, each / 2, 2**31 if network.backend == "reference" else 2**30)
 
     monkeypatch.setattr(hgru_gpu, "_time", time)
     monkeypatch.setattr(torch, "compile", Compiled)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a GPU")
     table = hgru_gpu._contest("layer", make, torch.ones(8, 2, 4, 4), lambda n, x: n(x), 0.25)
     assert table.title.startswith("layer, a GPU, torch ")
-    names, train, ratio, *_, share = ([*column.cells] for column in table.columns)
+    names, train, ratio, infer, faster, memory, smaller, share = (
+        [*column.cells] for column in table.columns
+    )
     ours = ["ours, launch by launch", "ours, recorded"]
     assert names == ["conv2d", "conv2d, compiled", "torch.fft", *ours]
     assert train == ["2", "3", "4", "8", "16"]
     assert ratio == ["1.00 x", "1.33 x", "2.00 x", "4.00 x", "8.00 x"]
+    assert infer == ["4", "3", "8", "16", "32"]
+    assert faster == ["1.00 x", "0.67 x", "2.00 x", "4.00 x", "8.00 x"]
+    assert memory == ["2.00", "1.00", "1.00", "1.00", "1.00"]
+    assert smaller == ["1.00 x", "0.50 x", "0.50 x", "0.50 x", "0.50 x"]
     assert share == ["", "", "", "25%", "50%"]
 
 
@@ -73,6 +79,25 @@ def test_other_circuits_are_compared_with_their_own_conv2d(monkeypatch):
     names, *columns = ([*column.cells] for column in table.columns)
     assert names == ["hgru_bn", "hgru_nonnegative", "gru", "gru_2l"]
     assert [each[0] for each in columns] == ["2", "4", "2.00 x", "8", "4.00 x"]
+
+
+def test_feedforward_networks_are_compared_with_the_faster_conv2d(monkeypatch):
+    seconds, outputs = iter([4.0, 3.0, 1.0]), []
+
+    def time(network, loss, images, *, repeats):
+        outputs.append(network.features(network.input(images)))
+        return hgru_gpu.Timing(next(seconds), 1.0, 2**30)
+
+    monkeypatch.setattr(hgru_gpu, "_time", time)
+    monkeypatch.setattr(hgru_gpu, "FEEDFORWARD", ("ff_small_1",))
+    monkeypatch.setattr(hgru_gpu, "FEEDFORWARD_BATCH", 12)
+    monkeypatch.setattr(hgru_gpu.parts, "DEVICE", "cpu")
+    monkeypatch.setattr(hgru_gpu.parts, "CANVAS", 16)
+    (row,) = zip(*(column.cells for column in hgru_gpu._feedforward_table().columns), strict=True)
+    assert row == ("ff_small_1", "3", "4", "12", "3.00 x")
+    direct, half, ours = outputs  # all of the same convolution
+    torch.testing.assert_close(direct, ours, rtol=1e-4, atol=1e-5)
+    assert torch.equal(direct, half)
 
 
 def test_a_wrong_result_is_named(monkeypatch):
