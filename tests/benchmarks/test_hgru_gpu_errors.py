@@ -34,6 +34,26 @@ def test_a_few_images_at_a_time_give_the_same(on_a_cpu, subject):
         torch.testing.assert_close(parted[name], value)
 
 
+def test_an_error_is_the_root_of_the_mean_square_over_draws(on_a_cpu):
+    exact_places = torch.zeros(1)
+
+    def outcomes(case):
+        if case.dtype == torch.float64:
+            return {"H2": torch.tensor([100.0, 0.0])}, exact_places
+        assert case.places is exact_places
+        return {"H2": torch.tensor([(103.0, 104.0)[case.draw], 0.0])}, None
+
+    found = errors.relative_errors(outcomes, "reference", batch=2)
+    assert found == {"H2": pytest.approx(((0.03**2 + 0.04**2) / 2) ** 0.5)}
+
+
+def test_the_readout_looks_where_it_is_told(on_a_cpu):
+    case = errors.Case("reference", 2, 0, 2)
+    largest, places = errors.network_outcomes(case)
+    elsewhere, _ = errors.network_outcomes(case._replace(places=(places + 1) % 16**2))
+    assert not torch.allclose(largest["logits"], elsewhere["logits"])
+
+
 def test_ratios_are_over_conv2d_of_the_same_precision(monkeypatch):
     def made_up(outcomes, backend, batch, at_a_time=None):
         if torch.get_float32_matmul_precision() == "highest":
