@@ -104,9 +104,3 @@ def test_images_of_another_dtype_are_refused(evaluated):
 def test_what_is_no_batch_of_grey_images_is_refused(evaluated, shape):
     with pytest.raises(ValueError, match=r"images have shape .* this network takes \(B, 1, H, W\)"):
         evaluated(torch.zeros(shape))
-
-
-def test_images_of_other_numbers_are_refused_in_our_words(evaluated):
-    message = "images are torch.float64 and the network torch.float32; convert one of them, or use"
-    with pytest.raises(TypeError, match=message):
-        evaluated(images(2).double())

@@ -161,6 +161,13 @@ def test_images_are_checked():
         check_images(torch.zeros(1, 1, 32, 32, dtype=torch.uint8))
     with pytest.raises(TypeError, match="images are ndarray; this network takes a torch tensor"):
         check_images(torch.zeros(1, 1, 32, 32).numpy())
+    double, network = torch.zeros(1, 1, 32, 32).double(), torch.nn.Linear(1, 1)
+    message = r"images are torch.float64 and the network torch.float32; .* images.to\(torch.float32"
+    with pytest.raises(TypeError, match=message):
+        check_images(double, like=network)
+    with torch.autocast("cpu", torch.bfloat16):
+        check_images(double.bfloat16(), like=network)
+    check_images(double, like=network.double())
 
 
 def test_maps_are_enlarged_without_displacing_a_pixel():
