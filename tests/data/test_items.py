@@ -42,6 +42,23 @@ def test_a_description_that_lacks_a_key_is_named(FakeSource):
         checked_description(source)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("height", 9.0, r"describe\(\) has height = 9\.0; a whole number is wanted"),
+        ("width", True, r"describe\(\) has width = True; a whole number is wanted"),
+        ("seed", np.int64(3), r"describe\(\) holds what JSON cannot: .*int64 is not JSON"),
+        ("seed", float("nan"), r"describe\(\) holds what JSON cannot: Out of range float"),
+    ],
+)
+def test_a_description_that_no_manifest_can_hold_is_refused(FakeSource, key, value, message):
+    source = FakeSource()
+    description = source.describe() | {key: value}
+    source.describe = lambda: description
+    with pytest.raises(ValueError, match=message):
+        checked_description(source)
+
+
 def test_masks_are_asked_for_only_if_they_are_the_target(FakeSource):
     source = FakeSource()
     source.segmentations = None

@@ -42,11 +42,20 @@ class Items(NamedTuple):
 
 def checked_description(source: Source) -> dict[str, Any]:
     """Describe a source as a manifest on disk will, or raise naming the key that is missing."""
-    # Through JSON and back, so that tuples compare equal to the lists of a manifest.
-    description = json.loads(json.dumps(source.describe(), allow_nan=False))
+    given = source.describe()
+    try:
+        # Through JSON and back, so that tuples compare equal to the lists of a manifest.
+        description = json.loads(json.dumps(given, allow_nan=False))
+    except (TypeError, ValueError) as error:  # a number of numpy, a path, nan
+        raise ValueError(f"source.describe() holds what JSON cannot: {error}") from error
     for key in REQUIRED:
         if key not in description:
             raise ValueError(f"source.describe() lacks {key!r}; it has {', '.join(description)}")
+    for key in ("height", "width"):
+        if type(description[key]) is not int:  # no manifest that says so is read
+            raise ValueError(
+                f"source.describe() has {key} = {description[key]!r}; a whole number is wanted"
+            )
     return description
 
 
