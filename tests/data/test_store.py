@@ -106,6 +106,29 @@ def test_leftovers_of_a_kill_are_removed(tmp_path, FakeSource, format, tree):
     assert tree(broken) == tree(tmp_path / "whole")
 
 
+def test_what_is_moved_is_flushed_before_and_its_place_after(
+    tmp_path, FakeSource, format, monkeypatch
+):
+    """Else a power failure could leave a manifest that names files which were never stored."""
+    flushed, moved, replace = set(), [], os.replace
+
+    def checked_replace(source, target):
+        files = {str(path) for path in (source, *source.rglob("*"))}
+        assert files <= flushed
+        if target.name == "manifest.json":
+            assert {str(path.parent) for path in moved} <= flushed
+        replace(source, target)
+        moved.append(target)
+        flushed.difference_update(files, {str(target.parent)})
+
+    monkeypatch.setattr(os, "fsync", lambda d: flushed.add(os.readlink(f"/proc/self/fd/{d}")))
+    monkeypatch.setattr(os, "replace", checked_replace)
+    write(FakeSource(), tmp_path, format=format, shard_size=10)
+    names = len(formats.make_format(format, FakeSource().describe()).names(0))
+    assert len(moved) == 1 + 3 * (names + 1)
+    assert {str(path.parent) for path in moved} <= flushed
+
+
 def _stop_after(count: int) -> Callable[[int], None]:
     def progress(done: int) -> None:
         if done >= count:
@@ -184,18 +207,25 @@ def test_a_second_writer_is_refused(tmp_path, FakeSource):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "error", "message"),
     [
-        ({"format": "zip"}, "format='zip'; known are npy, parquet, png"),
-        ({"shard_size": 0}, "shard_size=0; it must be 1 or more"),
+        ({"format": "zip"}, ValueError, "format='zip'; known are npy, parquet, png"),
+        ({"shard_size": 0}, ValueError, "shard_size=0; it must be 1 or more"),
+        ({"shard_size": 1e4}, TypeError, r"shard_size must be a whole number; got 10000\.0"),
+        ({"shard_size": True}, TypeError, "shard_size must be a whole number; got True"),
     ],
 )
 def test_wrong_arguments_are_refused_before_anything_is_written(
-    tmp_path, FakeSource, options, message
+    tmp_path, FakeSource, options, error, message
 ):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(error, match=message):
         write(FakeSource(), tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_whole_number_of_numpy_is_written_as_one(tmp_path, FakeSource):
+    write(FakeSource(), tmp_path, shard_size=np.int64(10))
+    assert write(FakeSource(), tmp_path, shard_size=10).complete
 
 
 def test_an_empty_source_is_refused(tmp_path, FakeSource):
@@ -346,5 +376,7 @@ def test_the_source_to_compare_with_must_be_the_right_one(tmp_path, FakeSource):
     write(FakeSource(), tmp_path)
     with pytest.raises(ValueError, match="regenerate=5 needs the source that was written"):
         verify(tmp_path, regenerate=5)
+    with pytest.raises(ValueError, match="regenerate=-5; it must be 0 or more"):
+        verify(tmp_path, source=FakeSource(), regenerate=-5)
     with pytest.raises(ValueError, match=r"source\.seed = 0, the source has 1"):
         verify(tmp_path, source=FakeSource(seed=1), regenerate=5)

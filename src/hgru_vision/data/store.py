@@ -126,12 +126,20 @@ def write(
 
 def _plan(source: Source, format: str, shard_size: int) -> Manifest:
     """Make the manifest of the directory before its first shard."""
-    if shard_size < 1:
-        raise ValueError(f"shard_size={shard_size}; it must be 1 or more")
+    shard_size = _whole("shard_size", shard_size, least=1)
     if len(source) < 1:
         raise ValueError("the source holds no items; give it a count of 1 or more")
     description = checked_description(source)
     return Manifest(format=format, count=len(source), shard_size=shard_size, source=description)
+
+
+def _whole(name: str, value: int, *, least: int) -> int:
+    """Check a whole number; a manifest holds no other kind, and none of numpy's."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be a whole number; got {value!r}")
+    if value < least:
+        raise ValueError(f"{name}={value}; it must be {least} or more")
+    return int(value)
 
 
 def _start(out: Path, wanted: Manifest, layout: Format) -> Manifest:
@@ -297,6 +305,7 @@ def verify(
     5
     """
     directory = Path(directory)
+    regenerate = _whole("regenerate", regenerate, least=0)
     manifest = Manifest.read(directory)
     files, total = check_files(directory, manifest, hashes=True)
     _check_foreign(directory, manifest)
