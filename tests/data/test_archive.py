@@ -37,6 +37,20 @@ def test_every_truncated_png_is_refused():
             decode_png(data[:length], "x.png")
 
 
+def test_a_flipped_bit_of_a_png_is_refused_or_harmless():
+    image = np.random.default_rng(0).integers(0, 256, (9, 9), dtype=np.uint8)
+    data, refused = encode_png(image), 0
+    for bit in range(8 * len(data)):
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        try:
+            np.testing.assert_array_equal(decode_png(bytes(damaged), "x.png"), image)
+        except ValueError as error:
+            assert str(error) == f"x.png: {len(data)} bytes that are not a whole image"
+            refused += 1
+    assert refused > 7 * len(data)
+
+
 def test_rows_have_the_authors_columns(tmp_path):
     config = {"continuity": 1.8, "length": 14, "distractor_length": 4, "paddle_length": 2.5}
     config |= {"thickness": 1.0, "margin": 1.5}
@@ -90,12 +104,14 @@ def test_damaged_headers_are_refused(tmp_path, header):
         read_metadata(path)
 
 
-def test_arrays_of_another_kind_are_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("array", "what"),
+    [(np.zeros((3, 11)), r"float64 array of shape \(3, 11\)"), (np.array(["a"]), r"<U1 .*\(1,\)")],
+)
+def test_arrays_of_another_kind_are_refused(tmp_path, array, what):
     path = tmp_path / "0.npy"
-    np.save(path, np.zeros((3, 11)))
-    with pytest.raises(
-        ValueError, match=r"float64 array of shape \(3, 11\); metadata is a two-dim"
-    ):
+    np.save(path, array)
+    with pytest.raises(ValueError, match=f"0.npy: {what}; metadata is a two-dimensional array"):
         read_metadata(path)
 
 

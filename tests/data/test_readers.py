@@ -31,7 +31,7 @@ def test_items_are_image_and_label(tmp_path, FakeSource, format):
     dataset = open_dataset(tmp_path)
     assert len(dataset) == 23
     assert dataset.describe()["seed"] == 0
-    for index in (0, 22, -1):
+    for index in (0, 22, -1, -23):
         image, label = dataset[index]
         assert (image.dtype, tuple(image.shape)) == (torch.float32, (1, 9, 7))
         expected = source.batch(np.array([index % 23]))[0]
@@ -130,6 +130,8 @@ def test_wrong_indices_are_named(tmp_path, FakeSource):
         dataset.batch(np.array([2**64 - 1], np.uint64))
     with pytest.raises(TypeError, match=r"indices are float64 of shape \(1,\); a one-dimensional"):
         dataset.batch([0.5])
+    with pytest.raises(TypeError, match=r"indices are bool of shape \(23,\); a one-dimensional"):
+        dataset.batch(np.ones(23, bool))  # a choice, not the items 0 and 1
 
 
 def test_masks_that_were_not_written_are_refused(tmp_path, FakeSource):
@@ -177,6 +179,15 @@ def test_damage_is_refused_on_opening(tmp_path, FakeSource, format):
         with pytest.raises(CorruptShardError, match=f"{name}: {what}"):
             open_dataset(bad)
         shutil.rmtree(bad)
+
+
+def test_a_foreign_shard_is_refused_on_opening(tmp_path, FakeSource):
+    """Of the right length, so that its header alone tells."""
+    write(FakeSource(), tmp_path, shard_size=10)
+    path = tmp_path / "images-00001.npy"
+    path.write_bytes(path.read_bytes().replace(b"|u1", b"|i1"))
+    with pytest.raises(CorruptShardError, match=r"images-00001.npy: foreign: int8 array of shape"):
+        open_dataset(tmp_path)
 
 
 def test_a_changed_byte_is_found_by_verify_alone(tmp_path, FakeSource):
@@ -284,8 +295,10 @@ def test_reduce_takes_the_mean_of_blocks(tmp_path):
     half = masks.reshape(6, 4, 2, 3, 2).mean(axis=(2, 4)) >= 0.5
     np.testing.assert_array_equal(archive.segmentations(range(6)), half)
     assert archive.describe()["height"] == 4
-    with pytest.raises(ValueError, match="reduce=4 does not divide the images of 8x6; 1 leaves"):
-        ArchiveFolder(tmp_path, reduce=4)
+    for reduce in (4, 3, 0, -1):
+        message = f"reduce={reduce} does not divide the images of 8x6; 1 leaves"
+        with pytest.raises(ValueError, match=message):
+            ArchiveFolder(tmp_path, reduce=reduce)
     for reduce in (2.0, True):
         with pytest.raises(TypeError, match=f"reduce must be a whole number; got {reduce}"):
             ArchiveFolder(tmp_path, reduce=reduce)
@@ -355,6 +368,11 @@ def test_two_archives_of_one_name_are_told_apart(tmp_path):
     for root in (one, other):
         make_archive(root, style="text")
     assert ArchiveFolder(one).describe() == ArchiveFolder(other).describe()
+    metadata = other / "metadata/0.npy"
+    text = metadata.read_text()
+    metadata.write_text(text.replace(" 1 1.8", " 0 1.8"))  # labels
+    assert ArchiveFolder(one).describe() != ArchiveFolder(other).describe()
+    metadata.write_text(text)
     Image.new("L", (300, 300), 7).save(other / "imgs/1/sample_0.png")
     assert ArchiveFolder(one).describe() != ArchiveFolder(other).describe()
     left = ArchiveFolder(one, exclude=["imgs/1/sample_0.png"])
