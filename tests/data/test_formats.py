@@ -1,4 +1,7 @@
+import contextlib
 import json
+import os
+import resource
 import shutil
 import sys
 import time
@@ -119,6 +122,21 @@ def test_foreign_files_are_refused(tmp_path, FakeSource, format):
     (tmp_path / "ours" / name).write_bytes(b"\xffnothing of the kind")
     with pytest.raises(CorruptShardError, match=f"{name}: foreign: not (a Parquet file|metadata)"):
         layout.open(tmp_path / "ours", manifest.shards[0])
+
+
+@pytest.mark.parametrize("format", ["npy", "parquet", "png"])
+def test_what_the_system_says_of_a_file_is_no_damage_to_it(tmp_path, FakeSource, format):
+    """A file that cannot be opened now is none to delete and generate again."""
+    manifest = write(FakeSource(), tmp_path, format=format)
+    layout = formats.make_format(format, manifest.source)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.ExitStack() as files:
+        files.callback(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        lowest_free = files.enter_context(open(os.devnull)).fileno()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free + 1, limits[1]))
+        with pytest.raises(OSError, match="Too many open files"):
+            layout.open(tmp_path, manifest.shards[0])
+    assert len(layout.open(tmp_path, manifest.shards[0]).labels) == 23
 
 
 @pytest.mark.parametrize("format", ["parquet", "png"])

@@ -97,6 +97,25 @@ def test_few_shards_are_open_at_once(tmp_path, FakeSource, monkeypatch):
     assert len(dataset._open) == 3
 
 
+def test_open_shards_leave_file_descriptors_for_others():
+    """Of 256, the fewest that a system allows; a shard with masks holds two."""
+    assert 2 * readers.OPEN_SHARDS + 32 <= 256
+
+
+def test_shards_are_kept_under_the_lock(tmp_path, FakeSource):
+    write(FakeSource(), tmp_path, shard_size=10)
+    dataset = open_dataset(tmp_path)
+
+    class Shards(dict):
+        def __setitem__(self, number, reader):
+            assert dataset._lock.locked()
+            super().__setitem__(number, reader)
+
+    dataset._open = Shards()
+    dataset.batch([0, 22])
+    assert list(dataset._open) == [0, 2]
+
+
 def test_two_threads_keep_to_the_limit(tmp_path, FakeSource, monkeypatch):
     monkeypatch.setattr(readers, "OPEN_SHARDS", 3)
     write(FakeSource(40), tmp_path, shard_size=1)

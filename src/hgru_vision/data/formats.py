@@ -56,6 +56,16 @@ class _Base:
         self.segmentation: bool = source["target"] == "segmentation"
 
 
+def _foreign(path: Path, kind: str, error: Exception) -> CorruptShardError:
+    """Make the error for a file that is not what it should be; pass on what the system says.
+
+    Too many open files, or one that may not be read, are no reason to generate it again.
+    """
+    if isinstance(error, OSError) and error.errno is not None:
+        raise error
+    return corrupt(path, f"foreign: not {kind} ({error})")
+
+
 # -- npy ------------------------------------------------------------------------------------------
 
 
@@ -134,7 +144,7 @@ def _map_array(path: Path, shape: tuple[int, ...]) -> np.ndarray:
     try:
         array = np.lib.format.open_memmap(path, mode="r")
     except Exception as error:  # numpy raises many kinds for a damaged header
-        raise corrupt(path, f"foreign: not a .npy file ({error})") from error
+        raise _foreign(path, "a .npy file", error) from error
     if array.dtype != np.uint8 or array.shape != shape:
         raise corrupt(
             path,
@@ -209,8 +219,8 @@ class Parquet(_Base):
         path = directory / self.names(shard.number)[0]
         try:
             file = self._parquet.ParquetFile(path, memory_map=True)
-        except (self._arrow.ArrowInvalid, OSError) as error:
-            raise corrupt(path, f"foreign: not a Parquet file ({error})") from error
+        except (ValueError, OSError) as error:  # pyarrow's own are of these kinds
+            raise _foreign(path, "a Parquet file", error) from error
         rows, columns = file.metadata.num_rows, file.schema_arrow.names
         if rows != len(shard) or columns != self._schema().names:
             raise corrupt(
@@ -323,7 +333,7 @@ class Png(_Base):
         try:
             rows = read_metadata(path)
         except (ValueError, OSError) as error:
-            raise corrupt(path, f"foreign: not metadata ({error})") from error
+            raise _foreign(path, "metadata", error) from error
         if len(rows) != len(shard):
             raise corrupt(path, f"foreign: {len(rows)} rows, where {len(shard)} were written")
         folders = {kind: directory / kind / str(shard.number) for kind in ("imgs", "seg")}

@@ -22,7 +22,7 @@ from hgru_vision.data.archive import Row, decode_png, read_metadata
 from hgru_vision.data.formats import ShardReader, make_format
 from hgru_vision.data.manifest import Manifest, check_files
 
-OPEN_SHARDS = 128  # a mapped shard holds up to two file descriptors; systems allow 256 or 1024
+OPEN_SHARDS = 100  # a mapped shard holds up to two file descriptors; systems allow 256 or 1024
 
 Sample = tuple[Tensor, int | Tensor]
 
