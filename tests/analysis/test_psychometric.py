@@ -57,6 +57,31 @@ def test_threshold_and_slope_mean_the_same_for_every_shape(shape):
     np.testing.assert_allclose(falling(LEVELS) - 0.5, 1 - rising(LEVELS))
 
 
+def test_a_weibull_begins_at_level_0():
+    rising = Psychometric(threshold=0.4, slope=3.0, lapse=0.02, shape="weibull")
+    falling = Psychometric(threshold=0.4, slope=3.0, lapse=0.02, shape="weibull", falling=True)
+    assert (rising(0), falling(0)) == (0.5, pytest.approx(0.98))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"slope": -3.0}, "slope must be above 0; got -3 (falling=True lets accuracy fall)"),
+        ({"slope": math.nan}, "slope must be above 0; got nan"),
+        ({"shape": "probit"}, "shape must be logistic or weibull; got 'probit'"),
+        ({"lapse": 0.5}, "lapse must be from 0 to below 1 - guess = 0.5; got 0.5"),
+        ({"guess": -0.1}, "guess must be from 0 to below 1; got -0.1"),
+        (
+            {"threshold": 0.0, "shape": "weibull"},
+            "threshold must be above 0 for the weibull shape; got 0",
+        ),
+    ],
+)
+def test_what_is_no_curve_is_refused(changes, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        Psychometric(**{"threshold": 0.4, "slope": 3.0} | changes)
+
+
 def test_more_trials_say_more():
     truth = Psychometric(threshold=0.4, slope=6.0)
     widths = []

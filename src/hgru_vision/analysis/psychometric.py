@@ -60,6 +60,17 @@ class Psychometric:
     shape: Shape = "logistic"
     falling: bool = False
 
+    def __post_init__(self) -> None:
+        _check_form(self.shape, self.guess, self.lapse)
+        if not self.slope > 0:
+            raise ValueError(
+                f"slope must be above 0; got {self.slope:g} (falling=True lets accuracy fall)"
+            )
+        if self.shape == "weibull" and not self.threshold > 0:
+            raise ValueError(
+                f"threshold must be above 0 for the weibull shape; got {self.threshold:g}"
+            )
+
     def __call__(self, level: npt.ArrayLike) -> Floats:
         """Probability of a correct answer at each level."""
         parameters = np.array([self.threshold, math.log(self.slope), self.lapse])
@@ -197,7 +208,9 @@ def _probability(
     else:
         # 1 - 2^-(x/t)^k has half its height at t and the slope k ln 2 / (2 t) there.
         power = 2 * threshold * slope / math.log(2)
-        remains = np.exp2(-np.exp(np.minimum(power * np.log(level / threshold), 30)))
+        with np.errstate(divide="ignore"):  # at level 0, where F is 0
+            logarithm = np.log(level / threshold)
+        remains = np.exp2(-np.exp(np.minimum(power * logarithm, 30)))
         rise = remains if falling else 1 - remains
     share = guess + (1 - guess - lapse) * rise
     # An impossible answer is very unlikely, so that likelihoods stay finite.
@@ -279,14 +292,18 @@ def _by_level(levels: Floats, right: Floats, total: Floats) -> tuple[Floats, Flo
 def _check_settings(
     shape: str, guess: float, largest_lapse: float, confidence: float | None
 ) -> None:
+    _check_form(shape, guess, largest_lapse, lapse_name="largest_lapse")
+    if confidence is not None and not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1; got {confidence:g}")
+
+
+def _check_form(shape: str, guess: float, lapse: float, lapse_name: str = "lapse") -> None:
+    """Check the shape of a curve and the shares between which it runs."""
     if shape not in get_args(Shape):
         raise ValueError(f"shape must be {' or '.join(get_args(Shape))}; got {shape!r}")
     if not 0 <= guess < 1:
         raise ValueError(f"guess must be from 0 to below 1; got {guess:g}")
-    if not 0 <= largest_lapse < 1 - guess:
+    if not 0 <= lapse < 1 - guess:
         raise ValueError(
-            f"largest_lapse must be from 0 to below 1 - guess = {1 - guess:g}; "
-            f"got {largest_lapse:g}"
+            f"{lapse_name} must be from 0 to below 1 - guess = {1 - guess:g}; got {lapse:g}"
         )
-    if confidence is not None and not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1; got {confidence:g}")
