@@ -279,6 +279,26 @@ def test_the_space_needed_is_estimated_before_the_first_shard(
         write(source, tmp_path)
 
 
+def test_the_space_needed_is_estimated_by_the_first_shard(
+    tmp_path, FakeSource, format, monkeypatch
+):
+    source = FakeSource(60, binary=False, size=(200, 250))
+    noise = source.batch
+    source.batch = lambda indices: noise(indices) * (np.arange(250) < 125).astype(np.uint8)
+    kind = formats.FORMATS[format]
+    whole_write = kind.write
+
+    def failing(self, folder, shard, chunks):
+        if shard == 1:
+            raise OSError(errno.ENOSPC, "full")
+        whole_write(self, folder, shard, chunks)
+
+    monkeypatch.setattr(kind, "write", failing)
+    size = r"2\.0" if format == "npy" else r"1\.[01]"  # a PNG of which half is empty takes half
+    with pytest.raises(DiskFullError, match=f"the 40 items that are left need about {size} MB"):
+        write(source, tmp_path, format=format, shard_size=20)
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_an_array_on_a_full_disk_tells_by_its_error_number():
     with pytest.raises(OSError, match="No space left") as caught:
@@ -347,15 +367,37 @@ def test_a_foreign_data_file_is_named_and_a_readme_is_not(tmp_path, FakeSource, 
     write(FakeSource(), tmp_path, format=format)
     (tmp_path / "README.md").write_text("A dataset card.")
     verify(tmp_path)
-    (tmp_path / "images-00009.npy").write_bytes(b"")
-    with pytest.raises(
-        CorruptShardError, match=r"images-00009.npy: foreign: manifest.json does not"
-    ):
-        verify(tmp_path)
+    for name in ("images-00009.npy", "shard-00009.parquet", "imgs/sample_0.png", "0.tsv"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"")
+        with pytest.raises(CorruptShardError, match=f"{name}: foreign: manifest.json does not"):
+            verify(tmp_path)
+        path.unlink()
+
+
+def test_the_items_to_draw_again_are_chosen_by_the_seed(tmp_path, FakeSource):
+    write(FakeSource(), tmp_path, shard_size=10)
+
+    def chosen(**options):
+        source, drawn = FakeSource(), []
+        batch = source.batch
+        source.batch = lambda indices: drawn.extend(indices.tolist()) or batch(indices)
+        verify(tmp_path, source=source, **options)
+        return drawn
+
+    first = chosen(regenerate=8)
+    assert first == sorted(set(first)) == chosen(regenerate=8, seed=0)
+    assert len(first) == 8 and first[-1] > 10
+    assert chosen(regenerate=8, seed=1) != first
+    assert chosen() == []
 
 
 @pytest.mark.parametrize("kind", ["batch", "labels", "segmentations"])
-def test_items_that_the_source_does_not_draw_are_named(tmp_path, FakeSource, format, kind):
+def test_items_that_the_source_does_not_draw_are_named(
+    tmp_path, FakeSource, format, kind, monkeypatch
+):
+    monkeypatch.setattr("hgru_vision.data.store.CHUNK", 5)
     source = FakeSource(target="segmentation")
     write(source, tmp_path, format=format, shard_size=10)
     right = getattr(source, kind)
