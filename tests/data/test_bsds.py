@@ -63,6 +63,7 @@ def test_an_augmented_item_is_a_function_of_seed_epoch_and_index(root):
     data, again = make(root, augment=SMALL), make(root, augment=SMALL)
     image, target = data.item(0, epoch=3)
     assert image.shape == (3, 20, 20) and target.shape == (1, 20, 20)
+    assert torch.equal(data.item(-3, epoch=3)[0], image)
     again[2]
     again.set_epoch(3)
     assert torch.equal(again[0][0], image) and torch.equal(again[0][1], target)

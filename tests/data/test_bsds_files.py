@@ -109,6 +109,12 @@ def test_a_damaged_compact_file_is_named(tmp_path, write_bsds):
     np.savez(path, **{**arrays, "packed": arrays["packed"][:4]})
     with pytest.raises(ValueError, match="is damaged: it lacks annotations of picture 101"):
         read_pictures(root, "train", allow_partial=True)
+    np.savez(path, **{**arrays, "packed": arrays["packed"][:, :-1]})
+    with pytest.raises(ValueError, match="is damaged: it lacks annotations of picture 100"):
+        read_pictures(root, "train", allow_partial=True)
+    np.savez(path, **{**arrays, "n_annot": arrays["n_annot"] * [1, 1, 0]})
+    with pytest.raises(ValueError, match="is damaged: it lacks annotations of picture 102"):
+        read_pictures(root, "train", allow_partial=True)
 
 
 def test_images_that_do_not_fit_are_named(tmp_path, write_bsds):

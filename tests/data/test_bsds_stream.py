@@ -5,6 +5,7 @@ import torch
 from hgru_vision.data.augment import Augmentation
 from hgru_vision.data.bsds import BSDS500
 from hgru_vision.data.bsds_stream import IGNORED, BoundaryCrops, BoundarySettings
+from hgru_vision.data.epochs import shuffled
 
 SMALL = BoundarySettings(crop=32, allow_partial=True)
 
@@ -25,6 +26,7 @@ def test_a_crop_is_the_one_that_the_dataset_gives(natural):
                 nothing = (targets[position] == 0) == (share[0].numpy() == 0)
                 assert boundary.mean() > 0.99 and nothing.mean() > 0.99  # ties of the nearest pixel
     assert sorted(found) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+    assert [item for _, item in found] == shuffled(np.arange(6), 3, seed=5).tolist()
 
 
 def test_an_item_is_a_function_of_its_position_and_the_seed(natural):
@@ -62,6 +64,7 @@ def test_each_annotator_is_an_item_in_training_alone(natural):
 def test_held_out_crops_are_the_middles(natural):
     held_out = BoundaryCrops(natural, "val", SMALL, count=2)
     assert len(held_out) == 2
+    assert len(BoundaryCrops(natural, "val", SMALL, count=9)) == 3
     picture = BSDS500(natural, "val", allow_partial=True).image("101")  # 48x40
     middle = picture[8:40, 4:36].transpose(2, 0, 1)
     assert np.array_equal(held_out.batch([1])[0], middle)

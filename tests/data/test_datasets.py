@@ -23,11 +23,12 @@ def test_an_item_is_an_image_and_a_label():
 
 
 def test_an_item_is_an_image_and_a_mask():
-    data = Pathfinder(preset="crbp-14", count=10, target="segmentation")
+    data = Pathfinder(preset="crbp-14", count=10, target="segmentation", seed=2, split="test")
     image, mask = data[3]
     assert image.shape == mask.shape == (1, 150, 150)
     assert set(mask.unique().tolist()) == {0.0, 1.0}
     np.testing.assert_array_equal(mask[0].numpy(), data.segmentations([3])[0])
+    np.testing.assert_array_equal(mask[0].numpy(), data.stimulus(3).segmentation)
 
 
 def test_a_slice_is_refused_with_what_gives_several_images():
@@ -60,6 +61,7 @@ def test_splits_are_disjoint_streams():
 def test_the_paper_has_900_000_images_to_train_on_and_100_000_to_test():
     assert len(Pathfinder(length=6)) == 900_000
     assert len(Pathfinder(length=6, split="test")) == 100_000
+    assert len(Pathfinder(length=6, split="validation")) == 100_000
 
 
 def test_labels_are_balanced_in_every_split():
@@ -77,6 +79,11 @@ def test_it_pickles_and_describes_itself():
     assert description["generator"] == "PathfinderConfig"
     assert (description["seed"], description["split"], description["height"]) == (3, "test", 150)
     assert "length=9" in repr(data)
+
+
+def test_a_new_version_of_a_generator_is_described(monkeypatch):
+    monkeypatch.setattr(Pathfinder, "version", 7)
+    assert Pathfinder(length=6, count=2).describe()["generator_version"] == 7
 
 
 def test_a_stimulus_is_the_item_with_all_that_is_known_of_it():
@@ -100,6 +107,8 @@ def test_parameters_of_a_preset_can_be_changed():
         ({"target": "box"}, ValueError, "target must be label or segmentation; got 'box'"),
         ({"count": 0}, ValueError, r"count must be from 1 to 2\*\*40; got 0"),
         ({"count": 2**40 + 1}, ValueError, r"count must be from 1 to 2\*\*40; got 1099511627777"),
+        ({"seed": -1}, ValueError, r"seed must be from 0 to 2\*\*63 - 1; got -1"),
+        ({"count": True}, TypeError, "count must be a whole number; got True"),
         ({"count": 1.5}, TypeError, r"count must be a whole number; got 1\.5"),
         ({"config": SMALL, "length": 6}, TypeError, "give config or length, not both"),
         ({"config": SMALL, "preset": "paper"}, TypeError, "give config or preset, not both"),

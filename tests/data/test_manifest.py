@@ -1,4 +1,6 @@
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -55,11 +57,27 @@ def test_a_truncated_one_is_refused(tmp_path, FakeSource):
         Manifest.read(tmp_path)
 
 
-def test_another_version_is_refused(tmp_path, FakeSource):
+@pytest.mark.parametrize("version", [0, 9])
+def test_another_version_is_refused(tmp_path, FakeSource, version):
     write(FakeSource(), tmp_path)
     path = tmp_path / "manifest.json"
-    path.write_text(path.read_text().replace('"format_version": 1', '"format_version": 9'))
+    path.write_text(path.read_text().replace('"format_version": 1', f'"format_version": {version}'))
     with pytest.raises(
-        ValueError, match="format_version is 9, this version of hgru-vision reads 1"
+        ValueError, match=f"format_version is {version}, this version of hgru-vision reads 1"
     ):
         Manifest.read(tmp_path)
+
+
+def test_it_is_complete_with_its_last_item(tmp_path, FakeSource):
+    manifest = write(FakeSource(21), tmp_path, shard_size=10)
+    assert (manifest.stored, manifest.complete) == (21, True)
+    before = replace(manifest, shards=manifest.shards[:-1])
+    assert (before.stored, before.complete) == (20, False)
+
+
+def test_the_command_to_resume_with_can_be_pasted(tmp_path, FakeSource):
+    manifest = write(FakeSource(), tmp_path)
+    command = manifest.resume_command(Path("my data") / "set")
+    assert command.endswith(
+        "--seed 0 --split train --target label --format npy --shard-size 10000 --out 'my data/set'"
+    )

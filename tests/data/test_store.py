@@ -168,6 +168,9 @@ def test_a_config_that_differs_within_is_refused_by_its_dotted_name(tmp_path, Fa
     other.describe = lambda: description
     with pytest.raises(ValueError, match=r"source\.config\.length = 14, now it is 9"):
         write(other, tmp_path)
+    description["config"] |= {"length": 14, "ghost": True}  # a field that was not there before
+    with pytest.raises(ValueError, match=r"source\.config\.ghost = 'nothing', now it is True"):
+        write(other, tmp_path)
     del description["config"]["length"]
     with pytest.raises(ValueError, match=r"source\.config\.length = 14, now it is 'nothing'"):
         write(other, tmp_path)
