@@ -63,6 +63,11 @@ def test_a_weibull_begins_at_level_0():
     assert (rising(0), falling(0)) == (0.5, pytest.approx(0.98))
 
 
+def test_a_curve_may_be_a_step():
+    steep = Psychometric(threshold=0.4, slope=1e4, shape="weibull")
+    np.testing.assert_allclose(steep([0.39, 0.41]), [0.5, 1.0])
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -90,6 +95,64 @@ def test_more_trials_say_more():
         low, high = fit_psychometric(LEVELS, right, np.full(7, trials)).threshold_interval
         widths.append(high - low)
     assert widths[0] / widths[1] == pytest.approx(10, rel=0.4)
+
+
+@pytest.mark.parametrize(("confidence", "deviations"), [(0.95, 1.960), (0.5, 0.6745)])
+def test_intervals_are_those_of_a_logistic_regression(confidence, deviations):
+    """Without guesses and lapses the curve is one, whose errors Fisher's information tells."""
+    truth, trials = Psychometric(threshold=0.45, slope=3.0, guess=0), np.full(7, 20_000)
+    fit = fit_psychometric(
+        LEVELS, trials * truth(LEVELS), trials, guess=0, largest_lapse=0, confidence=confidence
+    )
+    steepness, away = 4 * 3.0, LEVELS - 0.45
+    by_parameter = np.stack([np.full(7, -steepness), 4 * away])  # of the logit
+    weight = trials * truth(LEVELS) * (1 - truth(LEVELS))
+    errors = np.sqrt(np.diag(np.linalg.inv(by_parameter * weight @ by_parameter.T)))
+    for (low, high), error in zip(
+        (fit.threshold_interval, fit.slope_interval), errors, strict=True
+    ):
+        assert high - low == pytest.approx(2 * deviations * error, rel=0.02)
+
+
+def test_the_deviance_is_that_of_free_accuracies():
+    right, trials = np.array([52, 55, 70, 60, 90, 97, 99]), np.full(7, 100)
+    fit = fit_psychometric(LEVELS, right, trials)
+    share = fit.curve(LEVELS)
+    by_hand = right * np.log(right / trials / share)
+    by_hand += (trials - right) * np.log((1 - right / trials) / (1 - share))
+    assert fit.deviance == pytest.approx(2 * by_hand.sum())
+
+
+@pytest.mark.parametrize("shape", ["logistic", "weibull"])
+@pytest.mark.parametrize(
+    ("threshold", "slope"), [(0.13, 4.0), (0.95, 3.0), (0.45, 0.08), (0.45, 100.0)]
+)
+def test_thresholds_outside_the_levels_and_slopes_of_any_kind_are_found(shape, threshold, slope):
+    truth = Psychometric(threshold=threshold, slope=slope, shape=shape)
+    trials = np.full(7, 10**7)
+    fit = fit_psychometric(
+        LEVELS, trials * truth(LEVELS), trials, shape=shape, largest_lapse=0, confidence=None
+    )
+    np.testing.assert_allclose(fit.curve(LEVELS), truth(LEVELS), atol=2e-3)
+    if slope < 100:  # a step between two levels may lie anywhere between them
+        assert fit.curve.threshold == pytest.approx(threshold, rel=0.03)
+        assert fit.curve.slope == pytest.approx(slope, rel=0.03)
+
+
+def test_guesses_are_taken_as_they_are_said_to_be():
+    truth = Psychometric(threshold=0.4, slope=6.0, lapse=0.02, guess=0.25)
+    trials = np.full(7, 100_000)
+    fit = fit_psychometric(LEVELS, trials * truth(LEVELS), trials, guess=0.25, confidence=None)
+    assert fit.curve.guess == 0.25
+    np.testing.assert_allclose(fit.curve(LEVELS), truth(LEVELS), atol=1e-3)
+    assert fit.curve.threshold == pytest.approx(0.4, rel=0.01)
+
+
+def test_a_lapse_is_a_tenth_at_most():
+    truth = Psychometric(threshold=0.4, slope=6.0, lapse=0.3)
+    trials = np.full(7, 1000)
+    fit = fit_psychometric(LEVELS, 1000 * truth(LEVELS), trials, confidence=None)
+    assert fit.curve.lapse == pytest.approx(0.1)
 
 
 def test_a_lapse_of_zero_can_be_asked_for():
