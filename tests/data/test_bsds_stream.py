@@ -79,6 +79,15 @@ def test_held_out_crops_are_the_middles(natural):
     )
 
 
+def test_pictures_are_those_of_the_split(tmp_path, write_bsds):
+    for split, shapes in (("train", ((40, 48),)), ("val", ((40, 48),) * 2)):
+        write_bsds(tmp_path, split=split, shapes=shapes)
+    found = [BoundaryCrops(tmp_path, split, SMALL, seed=4) for split in ("train", "val")]
+    assert [crops.epoch_size for crops in found] == [1, 2]
+    assert [crops.describe()["split"] for crops in found] == ["train", "val"]
+    assert found[0].describe()["seed"] == 4
+
+
 def test_what_cannot_be_done_is_refused(natural):
     with pytest.raises(ValueError, match="BSDS500 has no labels; the run's target must be"):
         BoundaryCrops(natural, "val", SMALL).labels([0])

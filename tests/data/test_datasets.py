@@ -131,6 +131,6 @@ def test_an_index_out_of_range_is_refused():
 
 
 def test_whole_numbers_of_numpy_are_whole_numbers():
-    data = Pathfinder(np.int64(6), count=np.int64(4))
-    assert (data.config.length, len(data)) == (6, 4)
-    assert type(data.count) is int
+    data = Pathfinder(np.int64(6), count=np.int64(4), seed=np.int64(3))
+    assert (data.config.length, len(data), data.seed) == (6, 4, 3)
+    assert type(data.count) is type(data.seed) is int

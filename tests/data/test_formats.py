@@ -65,6 +65,14 @@ def test_parquet_has_the_columns_of_the_hub(tmp_path, FakeSource):
     assert features["label"] == {"_type": "Value", "dtype": "int64"}
 
 
+def test_parquet_row_groups_have_128_rows(tmp_path, FakeSource):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    write(FakeSource(1_100, size=(2, 2)), tmp_path, format="parquet")
+    file = parquet.ParquetFile(tmp_path / "shard-00000.parquet")
+    groups = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+    assert groups == [128] * 8 + [76]
+
+
 def test_parquet_rows_are_read_across_row_groups(tmp_path, FakeSource, monkeypatch):
     monkeypatch.setattr(formats, "ROW_GROUP", 4)
     source = FakeSource()
@@ -122,6 +130,13 @@ def test_foreign_files_are_refused(tmp_path, FakeSource, format):
     (tmp_path / "ours" / name).write_bytes(b"\xffnothing of the kind")
     with pytest.raises(CorruptShardError, match=f"{name}: foreign: not (a Parquet file|metadata)"):
         layout.open(tmp_path / "ours", manifest.shards[0])
+
+
+def test_a_parquet_file_of_other_columns_is_refused(tmp_path, FakeSource):
+    manifest = write(FakeSource(), tmp_path, format="parquet")
+    layout = formats.make_format("parquet", manifest.source | {"target": "segmentation"})
+    with pytest.raises(CorruptShardError, match=r"where 23 rows of \[.*'segmentation'\] were writ"):
+        layout.open(tmp_path, manifest.shards[0])
 
 
 @pytest.mark.parametrize("format", ["npy", "parquet", "png"])

@@ -24,8 +24,9 @@ def drawn(source):
         ("batch", np.full((23, 9, 7), 9, np.uint8), "other than 0 and 255, but .* says binary"),
         ("labels", np.zeros(22, np.int64), r"source.labels returned int64 of shape \(22,\); int64"),
         ("labels", np.arange(-1, 22), "source.labels returned values from -1 to 21; a shard holds"),
-        ("labels", np.arange(240, 263), "source.labels returned values from 240 to 262; a shard"),
+        ("labels", np.arange(234, 257), "source.labels returned values from 234 to 256; a shard"),
         ("segmentations", np.full((23, 9, 7), 255, np.uint8), "returned 255; a mask holds 0 and 1"),
+        ("segmentations", np.full((23, 9, 7), 2, np.uint8), "returned 2; a mask holds 0 and 1"),
     ],
 )
 def test_a_source_that_breaks_its_promise_is_named(FakeSource, method, result, message):
