@@ -43,7 +43,7 @@ class Oracle(nn.Module):
     def forward(self, images):
         keys = (255 * images[:, 0]).round().to(torch.uint8).numpy()
         evidence = torch.tensor([self.known[key.tobytes()] for key in keys])
-        of_both = 100 * images.mean(dim=(1, 2, 3))  # and so of no consequence
+        of_both = 10 * images[:, 0, 16].sum(dim=1)  # and so of no consequence
         return torch.stack([of_both, evidence + of_both], dim=1)
 
 
@@ -101,6 +101,11 @@ def test_a_network_without_two_logits_is_refused():
         score_two_alternatives(nn.Identity(), DATA, observer="b")
 
 
+def test_right_answers_are_whole():
+    assert 0.29 * 100 < 29  # in floating point
+    assert score(proportion=0.29).correct == 29
+
+
 def test_an_unknown_number_of_trials_has_no_interval():
     assert score(trials=None).interval is None
     assert score(trials=None).correct is None
@@ -123,7 +128,8 @@ def test_fits_fall_with_spacing_and_rise_with_length(along, levels, truth):
     fit = fit_scores(scores, along=along)
     assert fit.curve.threshold == pytest.approx(truth, rel=0.02)
     assert fit.curve.falling == (along == "spacing")
-    assert fit_scores(scores, along=along, shape="logistic", largest_lapse=0).curve.lapse == 0
+    logistic = fit_scores(scores, along=along, shape="logistic", largest_lapse=0).curve
+    assert (logistic.shape, logistic.lapse) == ("logistic", 0)
 
 
 def test_what_can_be_fitted():
@@ -135,8 +141,6 @@ def test_what_can_be_fitted():
 
 
 def test_a_fit_is_of_one_observer_and_one_length_with_known_trials():
-    with pytest.raises(ValueError, match="there are no scores to fit"):
-        fit_scores([])
     with pytest.raises(ValueError, match="a fit along spacing is of one observer; got a, b"):
         fit_scores([score(), score(observer="b")])
     with pytest.raises(ValueError, match="a fit along spacing is of one length; got 5, 9"):
@@ -144,6 +148,13 @@ def test_a_fit_is_of_one_observer_and_one_length_with_known_trials():
     message = r"number of trials of 'a' at length 9, spacing 0\.35 is not known"
     with pytest.raises(ValueError, match=message):
         fit_scores([score(trials=None)])
+
+
+def test_a_fit_of_nothing_or_along_something_else_is_refused():
+    with pytest.raises(ValueError, match="there are no scores to fit"):
+        fit_scores([])
+    with pytest.raises(ValueError, match="along must be spacing or length; got 'contrast'"):
+        fit_scores([score()], along="contrast")
 
 
 def test_spacings_off_a_figure_are_one_spacing():
@@ -167,9 +178,23 @@ def test_what_is_no_score_is_refused(field, value, message):
         score(**{field: value})
 
 
-def test_a_name_that_reads_as_a_comment_is_not_written(tmp_path):
-    with pytest.raises(ValueError, match="an observer is '#1'; lines with # first are comments"):
-        write_scores([score(observer="#1")], tmp_path / "scores.csv")
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        ([score(observer="#1")], "an observer is '#1'; lines with # first are comments"),
+        ([score(observer="")], "an observer is ''; one line without spaces"),
+        ([score(observer="a\nb")], r"an observer is 'a\\nb'; one line without spaces"),
+        ([score(observer="a\n")], r"an observer is 'a\\n'; one line without spaces"),
+        ([score(observer=" a")], "an observer is ' a'; one line without spaces"),
+        (
+            [score(proportion=0.7), score(proportion=0.8)],
+            r"two scores are of 'a' at length 9, spacing 0\.35; a file has one of each, .*`pooled`",
+        ),
+    ],
+)
+def test_what_would_not_be_read_is_not_written(tmp_path, scores, message):
+    with pytest.raises(ValueError, match=message):
+        write_scores(scores, tmp_path / "scores.csv")
     assert not list(tmp_path.iterdir())
 
 

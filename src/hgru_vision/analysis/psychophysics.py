@@ -21,7 +21,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -281,6 +281,8 @@ def fit_scores(
     >>> round(fit_scores(scores).curve.threshold, 2)
     0.4
     """
+    if along not in get_args(Along):
+        raise ValueError(f"along must be {' or '.join(get_args(Along))}; got {along!r}")
     if not scores:
         raise ValueError("there are no scores to fit")
     other = {"spacing": "length", "length": "spacing"}[along]
@@ -316,14 +318,28 @@ def write_scores(scores: Iterable[Score], path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ValueError
-        Where the name of an observer begins with ``#``, as comments do.
+        Where `read_scores` would refuse the file: the name of an observer begins with ``#``, as
+        comments do, is empty, has spaces around it or more than one line, or two scores are of
+        one condition.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
+    written = set()
     for score in scores:
         if score.observer.startswith("#"):
             raise ValueError(f"an observer is {score.observer!r}; lines with # first are comments")
+        if [score.observer] != score.observer.strip().splitlines():
+            raise ValueError(
+                f"an observer is {score.observer!r}; one line without spaces around it is wanted"
+            )
+        condition = score.observer, score.length, score.spacing
+        if condition in written:
+            raise ValueError(
+                f"two scores are of {score.observer!r} at length {score.length}, spacing "
+                f"{score.spacing:g}; a file has one of each, such as `pooled` gives"
+            )
+        written.add(condition)
         trials = "" if score.trials is None else score.trials
         row = (score.observer, score.length, repr(score.spacing), repr(score.proportion), trials)
         writer.writerow(row)
