@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from hgru_vision.data import formats
+from hgru_vision.data.archive import decode_png
 from hgru_vision.data.manifest import CorruptShardError, Manifest
 from hgru_vision.data.readers import open_dataset
 from hgru_vision.data.store import write
@@ -60,6 +61,7 @@ def test_parquet_has_the_columns_of_the_hub(tmp_path, FakeSource):
         assert list(cell) == ["bytes", "path"]
         assert cell["bytes"].startswith(b"\x89PNG")
         assert cell["path"] is None
+        assert np.unique(decode_png(cell["bytes"], column)).tolist() == [0, 255]
     features = json.loads(table.schema.metadata[b"huggingface"])["info"]["features"]
     assert features["image"] == features["segmentation"] == {"_type": "Image"}
     assert features["label"] == {"_type": "Value", "dtype": "int64"}
