@@ -141,6 +141,83 @@ def test_what_repeated_runs_differ_by_is_allowed_for():
     assert found.verdict == "holds"
 
 
+def at_one_length(*conditions):
+    """Give a score for each (spacing, right answers, trials)."""
+    return [
+        Score(observer="a", length=9, spacing=x, proportion=right / trials, trials=trials)
+        for x, right, trials in conditions
+    ]
+
+
+def test_the_trend_is_that_of_cochran_and_armitage():
+    level, right, trials = np.array([[0.3, 90, 100], [0.4, 150, 200], [0.5, 30, 50]]).T
+    share, mean = right.sum() / trials.sum(), np.average(level, weights=trials)
+    by_hand = np.sum(trials * (right / trials - share) * (level - mean))
+    by_hand /= np.sqrt(share * (1 - share) * np.sum(trials * (level - mean) ** 2))
+    found = falls_with_spacing(at_one_length((0.3, 90, 100), (0.4, 150, 200), (0.5, 30, 50)))
+    assert found.statistics["trend_z"] == pytest.approx(by_hand)
+    assert found.statistics["change"] == pytest.approx(-0.3)
+
+
+def test_repeated_runs_widen_everything_by_what_they_differ_by():
+    apart = ((0.3, 80, 100), (0.3, 90, 100), (0.5, 60, 100), (0.5, 70, 100))
+    alike = ((0.3, 85, 100), (0.3, 85, 100), (0.5, 65, 100), (0.5, 65, 100))
+    wide, narrow = (falls_with_spacing(at_one_length(*runs)).statistics for runs in (apart, alike))
+    dispersion = (2 * 0.25 / (0.85 * 0.15) + 2 * 0.25 / (0.65 * 0.35)) / 2
+    assert (wide["dispersion"], narrow["dispersion"]) == (pytest.approx(dispersion), 1)
+    assert wide["repeated"] == narrow["repeated"] == 2
+    assert wide["trend_z"] == pytest.approx(narrow["trend_z"] / np.sqrt(dispersion))
+    first, last = 171 / 202, 131 / 202  # with a success and a failure added
+    error = np.sqrt((first * (1 - first) + last * (1 - last)) / 202)
+    for found, times in ((wide, np.sqrt(dispersion)), (narrow, 1)):
+        assert found["change_low"] == pytest.approx(last - first - 1.96 * times * error, abs=1e-4)
+        assert found["change_high"] == pytest.approx(last - first + 1.96 * times * error, abs=1e-4)
+
+
+def test_a_departure_is_judged_by_what_runs_differ_by():
+    alike = ((0.3, 65, 100), (0.3, 65, 100), (0.5, 85, 100), (0.5, 85, 100))
+    apart = ((0.3, 50, 100), (0.3, 80, 100), (0.5, 75, 100), (0.5, 95, 100))
+    sure, unsure = (
+        falls_with_spacing(at_one_length(*runs)).statistics["departure_p"]
+        for runs in (alike, apart)
+    )
+    assert sure < 0.01 < 0.05 < unsure
+
+
+def test_the_nearest_curve_that_never_rises_weighs_trials():
+    fitted = psychophysics_findings._monotone(np.array([8.0, 900]), np.array([10.0, 1000]), False)
+    np.testing.assert_allclose(fitted, 908 / 1010)
+
+
+def test_few_repetitions_leave_the_trend_to_answers():
+    once = observer(like_people)
+    repeated = once + observer(like_people, spacings=SPACINGS[:2], seed=1)  # 8 of 28 conditions
+    by_answers, by_runs = (
+        rises_with_length(repeated, trained_apart=apart).statistics for apart in (False, True)
+    )
+    assert by_runs["repeated"] == 8
+    assert by_runs["trend_z"] == by_answers["trend_z"]
+
+
+def test_all_findings_are_told_that_runs_were_trained_apart():
+    scores = observer(like_people, runs=3, spread=0.05, spacings=SPACINGS[::3])
+    fall, rise, _ = findings(scores, trained_apart=True)
+    assert fall == falls_with_spacing(scores, trained_apart=True) != falls_with_spacing(scores)
+    assert rise == rises_with_length(scores, trained_apart=True) != rises_with_length(scores)
+    out = io.StringIO()
+    Console(file=out, width=200).print(findings_table(scores, trained_apart=True))
+    assert fall.reason in out.getvalue() and rise.reason in out.getvalue()
+
+
+def test_spacings_off_a_figure_are_one_panel():
+    conditions = ((5, 0.352, 0.6), (9, 0.354, 0.75), (14, 0.353, 0.9))
+    scores = [
+        Score(observer="a", length=length, spacing=spacing, proportion=share, trials=500)
+        for length, spacing, share in conditions
+    ]
+    assert rises_with_length(scores).verdict == "holds"
+
+
 def by_luck(length, spacing):
     """What some conditions are learnt by, and differently at every length."""
     return 0.75 if length > 9 else 0.98
@@ -247,7 +324,7 @@ def test_a_fall_too_small_to_matter_is_none():
 def test_trends_are_asked_of_near_conditions_alone():
     near = observer(like_people)
     wide = [
-        Score(observer="made up", length=length, spacing=2.06, proportion=1.0, trials=4_000)
+        Score(observer="made up", length=length, spacing=2.0, proportion=1.0, trials=4_000)
         for length in LENGTHS
     ]
     assert findings(near + wide)[:2] == findings(near)[:2]
