@@ -337,6 +337,14 @@ def test_where_chance_begins_can_be_chosen():
     assert at_chance_when_wide(scores, beyond=0.8).verdict == "holds"
     assert at_chance_when_wide(scores, beyond=0.8).claim == "at chance from 0.8 degrees on"
     assert at_chance_when_wide(scores, beyond=0.2).verdict == "fails"
+    assert findings(scores, beyond=0.8)[2] == at_chance_when_wide(scores, beyond=0.8)
+
+
+def test_the_condition_furthest_from_chance_is_shown_on_either_side():
+    scores = at_one_length((2.1, 100, 400), (2.4, 220, 400))
+    found = at_chance_when_wide(scores)
+    assert (found.verdict, found.statistics["accuracy"]) == ("fails", 0.25)
+    assert found.reason.startswith("25.0% correct at length 9, spacing 2.10, ")
 
 
 def test_a_table_has_the_findings_of_each_observer():
