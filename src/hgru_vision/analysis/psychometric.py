@@ -277,8 +277,9 @@ def _checked(
             raise ValueError(f"trials[{number}] must be 1 or more; got {n:g}")
         if not 0 <= k <= n:
             raise ValueError(f"correct[{number}] must be from 0 to its {n:g} trials; got {k:g}")
-        if not k.is_integer():
-            raise ValueError(f"correct[{number}] is a number of answers, no share; got {k:g}")
+    # Counts that are expected may have fractions, but not all of them below a single answer.
+    if 0 < right.max() <= 1 and (right % 1).any():
+        raise ValueError(f"correct are numbers of answers, no shares; got {right.max():g} at most")
     return levels, right, total
 
 
