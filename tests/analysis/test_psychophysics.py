@@ -167,6 +167,8 @@ def test_spacings_off_a_figure_are_one_spacing():
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
+        ("length", 9.5, "length must be a whole number from 1 on; got 9.5"),
+        ("length", 0, "length must be a whole number from 1 on; got 0"),
         ("proportion", float("nan"), "proportion must be from 0 to 1; got nan"),
         ("proportion", 1.2, "proportion must be from 0 to 1; got 1.2"),
         ("spacing", 0.0, "spacing must be greater than 0; got 0.0"),

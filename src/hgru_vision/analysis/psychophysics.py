@@ -20,6 +20,7 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -90,6 +91,8 @@ class Score:
     trials: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.length, Integral) or self.length < 1:
+            raise ValueError(f"length must be a whole number from 1 on; got {self.length}")
         if not 0 <= self.proportion <= 1:
             raise ValueError(f"proportion must be from 0 to 1; got {self.proportion}")
         if not 0 < self.spacing < math.inf:
