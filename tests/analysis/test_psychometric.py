@@ -189,7 +189,7 @@ def test_what_is_at_chance_bounds_it_on_the_other():
         ),
         ({"trials": [9, 0, 9]}, "trials[1] must be 1 or more; got 0"),
         ({"correct": [1, 2, 12]}, "correct[2] must be from 0 to its 9 trials; got 12"),
-        ({"correct": [0.5, 0.6, 0.9]}, "correct are numbers of answers, no shares; got 0.9 at most"),
+        ({"correct": [0.5, 0.6, 0.9]}, "correct are numbers of answers, no shares; got 0.9"),
         ({"shape": "probit"}, "shape must be logistic or weibull; got 'probit'"),
         ({"guess": 1}, "guess must be from 0 to below 1; got 1"),
         ({"largest_lapse": 0.5}, "largest_lapse must be from 0 to below 1 - guess = 0.5; got 0.5"),
