@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hgru_vision.circuits import HGRU
+    from hgru_vision.data.archive_folder import ArchiveFolder
     from hgru_vision.data.bsds import BSDS500
     from hgru_vision.data.contours import SyntheticContours
     from hgru_vision.data.datasets import Pathfinder
-    from hgru_vision.data.readers import ArchiveFolder, open_dataset
+    from hgru_vision.data.readers import open_dataset
     from hgru_vision.models import create_model, list_models
     from hgru_vision.stimuli import preset
     from hgru_vision.weights import list_weights, load_weights
@@ -23,7 +24,7 @@ __version__ = "0.1.0"
 
 # Public names, each imported at its first use: `import hgru_vision` loads neither torch nor numba.
 _HOMES = {
-    "ArchiveFolder": "hgru_vision.data.readers",
+    "ArchiveFolder": "hgru_vision.data.archive_folder",
     "BSDS500": "hgru_vision.data.bsds",
     "HGRU": "hgru_vision.circuits",
     "Pathfinder": "hgru_vision.data.datasets",

@@ -77,3 +77,17 @@ def fake_source() -> type[FakeSource]:
 @pytest.fixture(name="tree", scope="session")
 def tree_function() -> Any:
     return tree
+
+
+@pytest.fixture(scope="session")
+def stop_after():
+    """Give a function that makes a progress which stops the writing after some items."""
+
+    def make(count):
+        def progress(done):
+            if done >= count:
+                raise InterruptedError
+
+        return progress
+
+    return make

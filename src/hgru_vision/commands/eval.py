@@ -21,10 +21,11 @@ from hgru_vision.circuits.equilibrium import EquilibriumHGRU
 from hgru_vision.commands.accuracy import as_number
 from hgru_vision.commands.networks import Opened, open_network
 from hgru_vision.commands.options import configure, parse_changes
+from hgru_vision.data.archive_folder import ArchiveFolder
 from hgru_vision.data.datasets import Pathfinder
 from hgru_vision.data.manifest import MANIFEST_NAME
 from hgru_vision.data.progress import progress_bar
-from hgru_vision.data.readers import ArchiveFolder, ImageDataset, open_dataset
+from hgru_vision.data.readers import ImageDataset, open_dataset
 from hgru_vision.figures.evaluation import evaluation_figure
 from hgru_vision.figures.style import check_picture, save_figure
 from hgru_vision.papers.linsley2018 import BATCH_SIZE
