@@ -2,8 +2,9 @@ from dataclasses import replace
 
 import pytest
 
+from hgru_vision.analysis.claim import Finding
 from hgru_vision.analysis.claim_parts import Evidence, Part
-from hgru_vision.analysis.claims import CLAIMS, Finding, judge
+from hgru_vision.analysis.claims import CLAIMS, judge
 from hgru_vision.recipes import make_run
 from hgru_vision.sweeps.grid import load_grid
 from hgru_vision.sweeps.ledger import LedgerRow
@@ -20,6 +21,25 @@ FULL = {  # accuracies as the paper would have them
     "gru_2l": (0.9, 0.7, 0.6),
     "hgru_bn": (0.99, 0.98, 0.97),
     "hgru_nonnegative": (0.985, 0.98, 0.96),
+}
+KINDS = ("small", "medium", "large", "dilated", "nonlocal")
+OTHERS = {  # likewise
+    **{f"ff_{kind}_1": (0.9, 0.5, 0.5) for kind in KINDS},
+    **{f"ff_{kind}_3": (0.97, 0.96, 0.6) for kind in KINDS},
+    **{f"ff_{kind}_5": (0.98, 0.97, 0.7) for kind in KINDS},
+    "ff_small_3": (0.97, 0.8, 0.6),
+    "ff_large_5": (0.98, 0.97, 0.9),
+    "highway_5": (0.97, 0.96, 0.7),
+    "resnet18": (0.98, 0.97, 0.7),
+    "resnet50": (0.98, 0.97, 0.8),
+    "resnet152": (0.98, 0.97, 0.96),
+    **{f"resnet152_{part}": (0.98, 0.97, 0.7) for part in ("half", "fifth", "tenth")},
+    "fcn": (0.98, 0.97, 0.96),
+    "unet": (0.98, 0.98, 0.97),
+    "segnet": (0.98, 0.97, 0.96),
+    "unet_half": (0.98, 0.97, 0.96),
+    "unet_fifth": (0.98, 0.97, 0.96),
+    "unet_tenth": (0.98, 0.97, 0.8),
 }
 
 
@@ -52,7 +72,7 @@ def test_without_runs_nothing_is_judged(row):
 
 
 def test_results_like_the_papers_reproduce_every_claim(ledger):
-    rows = ledger(FULL, points=3)
+    rows = ledger(FULL | OTHERS, points=3)
     rows += ledger(FULL, recipe="paper") + ledger(FULL, recipe="curriculum")
     assert set(verdicts(rows).values()) == {"reproduced"}
     assert all(found.reason == "" for _, found in judge(rows))
@@ -60,7 +80,7 @@ def test_results_like_the_papers_reproduce_every_claim(ledger):
 
 def test_grids_fill_every_part_of_every_claim(row):
     result = row().result
-    runs = [*load_grid("recurrent"), *load_grid("paper")]
+    runs = [*load_grid("recurrent"), *load_grid("networks"), *load_grid("paper")]
     runs += [make_run("curriculum", length=length) for length in LENGTHS]
     rows = [LedgerRow(config=run, result=result, written="2026-01-01") for run in runs]
     missing = [part.says for _, found in judge(rows) for part in found.parts if part.holds is None]
@@ -169,6 +189,8 @@ def test_networks_at_chance_are_neither_strained_nor_unstrained(ledger):
     found = finding(rows, "The hGRU is hardly")
     assert found.verdict == "not reproduced"
     assert "50.2% is nothing to drop from" in found.reason
+    only = finding(ledger(FULL | {"gru": (0.502, 0.6, 0.7)}), "The GRU fails")
+    assert only.parts[0].numbers == "99.0%, 50.2%; one run each; `gru` at chance"
 
 
 def test_falls_compares_the_best_of_equally_many_runs(ledger, row):
@@ -268,3 +290,28 @@ def test_the_least_strained_network_drops_by_less_than_all_others(ledger, row):
     assert finding(near, "Length strains the hGRU").parts[0].why == "their intervals overlap"
     short = [row("hgru", 6, recipe="screen")]
     assert finding(short, "Length strains the hGRU").verdict == "not run yet"
+
+
+def test_the_other_networks_are_judged(ledger):
+    rows = ledger(FULL | OTHERS | {"ff_small_1": (0.505, 0.49, 0.52)}, points=3)
+    layer = finding(rows, "One layer")
+    assert [part.holds for part in layer.parts[:3]] == [False, True, False]
+    assert "`ff_small_1` is above chance at 6: it is not" in layer.reason
+    assert "`ff_small_1` is at chance at 14: 52.0% is more" in layer.reason
+    assert layer.parts[0].numbers == "50.5% (49.5% to 51.5%), at chance, 1 run"
+    rows = ledger(FULL | OTHERS | {"resnet18": (0.98, 0.97, 0.99)}, points=3)
+    assert finding(rows, "Only the deepest").told == "partly (4 of 5)"
+    smaller = finding(rows, "No network that is less")
+    assert smaller.reason == "`hgru` is above `resnet18` at 14: it is below"
+    rows = ledger(FULL | OTHERS | {"ff_dilated_5": (0.98, 0.97, None)}, points=3)
+    assert finding(rows, "Of five layers").told == "reproduced"
+    lost = ledger({"ff_small_1": (None, None, 0.5)})
+    assert [part.holds for part in finding(lost, "One layer").parts[:3]] == [False, True, True]
+
+
+def test_parts_that_were_not_run_are_counted(ledger, row):
+    none = finding([row("resnet152_tenth", 6, 0, 0.9, recipe="screen")], "Smaller ResNets")
+    assert none.told == "not reproduced (8 of 9 not run)"
+    some = finding([row("resnet152_tenth", 6, 0, 0.97, recipe="screen")], "Smaller ResNets")
+    assert some.told == "partly (1 of 9; 8 not run)"
+    assert finding([], "Smaller ResNets").told == "not run yet"

@@ -27,8 +27,16 @@ def test_output_and_gradients_are_those_of_the_cpu(cls, backend, size):
         torch.testing.assert_close(here, there, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("cls", [HGRU, HGRUNonnegative, HGRUReleased, ConvGRU])
-@pytest.mark.parametrize(("backend", "error"), [("gemm", 1e-2), ("gemm32", 1e-4)])
+@pytest.mark.parametrize(
+    ("cls", "backend", "error"),
+    [
+        *((cls, "gemm", 1e-2) for cls in (HGRU, HGRUReleased, ConvGRU)),
+        # A unit near the threshold of its rectification falls to the other side. An exact
+        # convolution of numbers rounded to 16 bits is off by 0.4 to 2.3 % in twelve draws.
+        (HGRUNonnegative, "gemm", 4e-2),
+        *((cls, "gemm32", 1e-4) for cls in (HGRU, HGRUNonnegative, HGRUReleased, ConvGRU)),
+    ],
+)
 def test_the_gpu_forms_give_what_the_reference_gives(cls, backend, error):
     layer = cls(channels=25, kernel_size=15, timesteps=3, backend=backend).cuda()
     exact = cls(channels=25, kernel_size=15, timesteps=3, backend="reference").cuda().double()

@@ -11,7 +11,7 @@ def test_an_empty_ledger_gives_a_page_that_says_so():
     page = claims_page([])
     assert page.startswith("# The claims, one by one\n")
     assert "| 1 | The hGRU is hardly strained by length | **not run yet** |" in page
-    assert "## Recurrent networks under every protocol\n\nNot run yet.\n" in page
+    assert "## Networks under every protocol\n\nNot run yet.\n" in page
     assert "Why:" not in page
 
 
@@ -29,7 +29,7 @@ def test_numbers_verdicts_and_reasons_are_on_the_page(row):
     assert "| curriculum | matched | 14 | 1 | 1 | diverged |  | 640,000 |  |" in page
     assert "| `gru` | curriculum | paper | 14 | 1 | 1 | 50.0% |" in page
     assert "segmentation" not in page
-    assert "unet" not in page
+    assert "| `unet` | synthetic | paper | 14 | 1 | 0 | 91.0% |" in page
     assert "variants" not in page
 
 

@@ -35,3 +35,13 @@ def test_without_the_longest_paths_there_is_nothing(row):
 def test_networks_of_ones_own_are_points_too(row):
     (study,) = studies([row(), row("nets.py:leaky", model_sha256="0" * 64)])
     assert {"hGRU", "leaky"} <= {text.get_text() for text in parameters(study).axes[0].texts}
+
+
+def test_networks_near_chance_are_named_below(row):
+    rows = [row(), row("gru", accuracy=0.549), row("unet", accuracy=None), row("fcn", accuracy=0.6)]
+    (study,) = studies(rows)
+    figure = parameters(study)
+    assert {text.get_text() for text in figure.axes[0].texts} >= {"hGRU", "FCN"}
+    assert "GRU" not in {text.get_text() for text in figure.axes[0].texts}
+    note = figure.get_supxlabel().replace("\N{NO-BREAK SPACE}", " ")
+    assert note.startswith("below 55%: GRU\ndiverged: U-Net\nnot run: hGRU, 6 steps")

@@ -21,6 +21,8 @@ __all__ = [
     "Evidence",
     "Part",
     "above",
+    "above_chance",
+    "at_chance",
     "drop",
     "drops_less",
     "falls",
@@ -35,6 +37,8 @@ NEGLIGIBLE = 0.02
 """A drop in accuracy up to this counts as negligible."""
 RISING = 0.01
 """Rise between the last two thirds of a learning curve from which it counts as unfinished."""
+
+CHANCE = 0.5
 
 RECIPE = "screen"
 """By which networks are compared, where a claim does not say otherwise."""
@@ -123,6 +127,28 @@ def _level(found: Evidence, model: str, length: int, *, solved: bool) -> Part:
     return Part(says=says, numbers=_numbers(cell), holds=holds, why="" if holds else why)
 
 
+def above_chance(found: Evidence, model: str, length: int) -> Part:
+    """Say that a network is above chance at a length: the interval of its best run is."""
+    return _chance(found, model, length, beyond=True)
+
+
+def at_chance(found: Evidence, model: str, length: int) -> Part:
+    """Say that a network is no better than chance: the interval of its best run reaches down."""
+    return _chance(found, model, length, beyond=False)
+
+
+def _chance(found: Evidence, model: str, length: int, *, beyond: bool) -> Part:
+    says = f"`{model}` is {'above' if beyond else 'at'} chance at {length}"
+    cell = found.cell(model, length)
+    if cell is None:
+        return Part(says=says, numbers="", holds=None)
+    best = cell.best
+    higher = best is not None and best.accuracy is not None and _interval(cell)[0] > CHANCE
+    holds = higher == beyond
+    why = "it is not" if beyond else f"{_value(cell)} is more"
+    return Part(says=says, numbers=_numbers(cell), holds=holds, why="" if holds else why)
+
+
 def drop(found: Evidence, model: str) -> Part:
     """Say that the accuracy of a network drops by a negligible amount.
 
@@ -188,6 +214,8 @@ def above(found: Evidence, better: str, worse: str, length: int, measure: str = 
     high, low = first.best_value(measure), second.best_value(measure)
     of_runs = "one run each" if runs == 1 else f"best of {runs} each"
     numbers = f"{_value(first, measure)}, {_value(second, measure)}; {of_runs}"
+    if _stuck(second) and not _stuck(first):
+        numbers += f"; `{worse}` at chance"
     if high is None or low is None:
         # A network whose runs all diverged, or that never came to the task, is below any that did.
         holds = high is not None
@@ -247,7 +275,7 @@ def _numbers(cell: Cell) -> str:
         return f"diverged in {runs}"
     low, high = _interval(cell)
     text = f"{best.accuracy:.1%} ({low:.1%} to {high:.1%})"
-    if all(result.stuck for result in cell.results):
+    if _stuck(cell):
         text += ", at chance"
     if failures.runs == 1:
         return f"{text}, {runs}"
@@ -261,7 +289,7 @@ def _why_low(cell: Cell) -> str:
     best = cell.best
     if best is None or best.accuracy is None:
         return "its runs diverged"
-    if all(result.stuck for result in cell.results):
+    if _stuck(cell):
         peak = max((point.accuracy for result in cell.results for point in result.curve), default=0)
         before = "none began to learn" if peak < LEARNT else f"the best had {peak:.1%} on the way"
         return f"all of {len(cell.rows)} ended at chance: {before}"
@@ -271,6 +299,10 @@ def _why_low(cell: Cell) -> str:
     if cell.shortcut is not None and best.accuracy <= cell.shortcut:
         told += f"; a probe that follows no path has {cell.shortcut:.1%}"
     return told
+
+
+def _stuck(cell: Cell) -> bool:
+    return all(result.stuck for result in cell.results)
 
 
 def _rising(run: Result) -> bool:

@@ -1,17 +1,17 @@
-"""The paper's claims about recurrent networks beside our numbers, as a page of Markdown."""
+"""The paper's claims about networks beside our numbers, as a page of Markdown."""
 
 from collections.abc import Sequence
 
+from hgru_vision.analysis.claim import Claim, Finding
 from hgru_vision.analysis.claim_parts import (
     NEGLIGIBLE,
     RISING,
     SOLVED,
     Evidence,
 )
-from hgru_vision.analysis.claims import CLAIMS, Claim, Finding, judge
+from hgru_vision.analysis.claims import CLAIMS, judge
 from hgru_vision.analysis.study import LEARNT, Cell, studies
 from hgru_vision.figures.names import display
-from hgru_vision.figures.style import family
 from hgru_vision.papers import linsley2018
 from hgru_vision.recipes.screen import IMAGES
 from hgru_vision.sweeps.ledger import LedgerRow
@@ -22,8 +22,8 @@ _STAGES = ", then ".join(f"{images:,} of length {length}" for length, images in 
 _TRAINED = round(linsley2018.TRAIN_FRACTION * linsley2018.IMAGES)
 _HEAD = f"""# The claims, one by one
 
-What Linsley et al. (2018) say about recurrent networks on Pathfinder, in our words, and what our
-runs say. This page is written by `hgru figures claims` from the ledger (`results/`), and every
+What Linsley et al. (2018) say about networks on Pathfinder, in our words, and what our runs say. The
+recurrent ones come first, then all others. This page is written by `hgru figures claims` from the ledger (`results/`), and every
 number of ours is in it.
 
 - The networks are compared under one protocol, the recipe `screen`: the same images in the same
@@ -32,6 +32,8 @@ number of ours is in it.
   {linsley2018.EPOCHS} times over. What fails here may succeed with more; what succeeds here had the
   help of shorter paths. The recipe's first stage and its slower horizontal kernels were found with
   the hGRU, and given to all. A claim that is judged by runs of another recipe says so.
+- FCN, U-Nets and SegNet have the readout of the authors' released code, which pools first: with ours
+  a U-Net did not learn at all ([why](../stuck.md#the-readout-of-the-released-code)).
 - The best of up to {linsley2018.RUNS} runs counts, as in the paper; beside it stand the mean over
   all runs and how many failed (diverged or below {LEARNT:.0%}).
 - The paper gives no numbers. A length counts as **solved** from {SOLVED:.0%} on, and as not solved
@@ -43,6 +45,9 @@ number of ours is in it.
   seeds are not in them, nor known from one run each. An ALC has no interval: the larger
   one is above, by however little. So parts of one run each that are decided by a point or two are
   not to be relied on.
+- A network that ended **at chance** failed by this protocol, with this seed; that it cannot do
+  better is not shown, least of all of one that had not learnt shorter paths either. So what is said
+  to hold of it, or above it, holds of the protocol.
 - A claim whose parts all hold is reproduced; some, partly (with their number); none, not. A claim
   of which a part was not run is at most partly reproduced.
 """
@@ -94,18 +99,17 @@ def _section(number: int, claim: Claim, finding: Finding) -> str:
 
 
 def _protocols(rows: Sequence[LedgerRow]) -> str:
-    """List the recurrent networks under every protocol and on every Pathfinder."""
+    """List the networks under every protocol and on every Pathfinder."""
     lines = [
         f"| `{network.model}` | {', '.join(filter(None, (study.recipe, network.variant)))} | "
         f"{study.task} | {length} | {_row(cell)} |"
         for study in studies(rows)
         if study.pathfinder and not study.segmentation
         for network in study.networks
-        if family(network.model) == "recurrent"
         for length in study.lengths
         if (cell := study.cells.get((network, length))) is not None
     ]
-    title = "## Recurrent networks under every protocol\n\n"
+    title = "## Networks under every protocol\n\n"
     if not lines:
         return f"{title}Not run yet.\n"
     head = (

@@ -21,6 +21,9 @@ from hgru_vision.models.catalogue import CATALOGUE
 
 __all__ = ["draw_against_parameters", "parameters"]
 
+NEAR_CHANCE = 0.55
+"""Networks below are too many in one place to be named beside their marks."""
+
 
 def parameters(study: Study) -> Figure:
     """Draw the best run's accuracy on the longest paths against the multiple of the hGRU's size."""
@@ -31,7 +34,10 @@ def parameters(study: Study) -> Figure:
 
 
 def draw_against_parameters(figure: FigureBase, study: Study, panels: Panels) -> None:
-    """Draw the networks of some panels, two or more; say which of them were not run."""
+    """Draw the networks of some panels, two or more.
+
+    Those near chance are named below the figure, as are those that were not run.
+    """
     length = study.lengths[-1]
     models = dict.fromkeys(model for names in panels.values() for model in names)
     points: list[tuple[float, float, Network]] = []
@@ -55,10 +61,14 @@ def draw_against_parameters(figure: FigureBase, study: Study, panels: Panels) ->
     axes = figure.subplots()
     multiples = [multiple for multiple, _, _ in points]
     names = []
+    low = []
     for multiple, best, network in points:
         colour, shape = FAMILY_MARKS[family(network.model)]
         axes.plot(multiple, best, shape, color=colour, markersize=5.5, markeredgecolor="white")
-        names.append((multiple, best, display(network), colour))
+        if best < NEAR_CHANCE:
+            low.append(network)
+        else:
+            names.append((multiple, best, display(network), colour))
     accuracy_axis(axes)
     axes.set(
         xscale="log",
@@ -78,8 +88,13 @@ def draw_against_parameters(figure: FigureBase, study: Study, panels: Panels) ->
         loc="upper left",
         bbox_to_anchor=(1, 1),
     )
-    note = missing_note([display(network) for network in absent])
-    if diverged:
-        note = f"diverged: {'; '.join(map(display, diverged))}\n{note}".strip()
-    footnote(figure, note)
+    notes = (
+        missing_note([display(network) for network in networks], said=said)
+        for said, networks in (
+            (f"below {NEAR_CHANCE:.0%}", low),
+            ("diverged", diverged),
+            ("not run", absent),
+        )
+    )
+    footnote(figure, "\n".join(note for note in notes if note))
     place_labels(axes, names)

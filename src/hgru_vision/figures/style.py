@@ -152,14 +152,16 @@ def accuracy_axis(
         line(CHANCE, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
 
 
-def missing_note(names: Sequence[str], columns: int = 125) -> str:
-    """Write what was not run, in lines of so many letters; nothing if nothing is missing.
+def missing_note(names: Sequence[str], columns: int = 125, said: str = "not run") -> str:
+    """Write what was not run, or is otherwise missing, in lines of so many letters.
+
+    Nothing if nothing is missing.
 
     >>> missing_note(["GRU", "U-Net"])
     'not run: GRU; U-Net'
     """
     whole = (name.replace(" ", "\N{NO-BREAK SPACE}") for name in names)
-    note = f"not run: {'; '.join(whole)}"
+    note = f"{said}: {'; '.join(whole)}"
     return textwrap.fill(note, columns, break_on_hyphens=False) if names else ""
 
 
