@@ -22,9 +22,9 @@ _STAGES = ", then ".join(f"{images:,} of length {length}" for length, images in 
 _TRAINED = round(linsley2018.TRAIN_FRACTION * linsley2018.IMAGES)
 _HEAD = f"""# The claims, one by one
 
-What Linsley et al. (2018) say about networks on Pathfinder, in our words, and what our runs say. The
-recurrent ones come first, then all others. This page is written by `hgru figures claims` from the ledger (`results/`), and every
-number of ours is in it.
+What Linsley et al. (2018) say about networks on Pathfinder, in our words, and what our runs say.
+The recurrent ones come first, then all others. This page is written by `hgru figures claims` from
+the ledger (`results/`), and every number of ours is in it.
 
 - The networks are compared under one protocol, the recipe `screen`: the same images in the same
   order, {_STAGES}, at the same batch
@@ -32,8 +32,8 @@ number of ours is in it.
   {linsley2018.EPOCHS} times over. What fails here may succeed with more; what succeeds here had the
   help of shorter paths. The recipe's first stage and its slower horizontal kernels were found with
   the hGRU, and given to all. A claim that is judged by runs of another recipe says so.
-- FCN, U-Nets and SegNet have the readout of the authors' released code, which pools first: with ours
-  a U-Net did not learn at all ([why](../stuck.md#the-readout-of-the-released-code)).
+- FCN, U-Nets and SegNet have the readout of the authors' released code, which pools first: with
+  ours a U-Net did not learn at all ([why](../stuck.md#the-readout-of-the-released-code)).
 - The best of up to {linsley2018.RUNS} runs counts, as in the paper; beside it stand the mean over
   all runs and how many failed (diverged or below {LEARNT:.0%}).
 - The paper gives no numbers. A length counts as **solved** from {SOLVED:.0%} on, and as not solved
