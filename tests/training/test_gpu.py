@@ -53,6 +53,20 @@ def test_a_recorded_step_is_the_step(tiny, built, group, compile):
     torch.testing.assert_close(losses[True], losses[False], rtol=1e-3, atol=1e-3)
 
 
+class Waiting(torch.nn.Linear):
+    """A network that looks at a number before it goes on."""
+
+    def forward(self, input):
+        return super().forward(input.flatten(1) * float(input.max()))
+
+
+def test_a_step_that_waits_for_the_gpu_cannot_be_recorded(tiny, group):
+    step = Step(Waiting(32 * 32, 2), tiny(cuda_graph=True), group)
+    with pytest.raises(RuntimeError, match="cuda_graph could not record a step of hgru_small"):
+        step(*next(batches(1)))
+    assert torch.ones(2, device="cuda").sum().item() == 2  # the GPU goes on
+
+
 def test_a_recorded_step_goes_from_masks_to_labels(tiny, built, group):
     (stage,) = tiny().stages
     masks = torch.zeros(8, 32, 32, dtype=torch.uint8, device="cuda")

@@ -328,8 +328,11 @@ class _Recorded:
             torch.cuda.current_stream(step.device).wait_stream(side)
         step.optimiser.zero_grad(set_to_none=True)
         self.graph = torch.cuda.CUDAGraph()
-        # Another thread pins memory meanwhile, which is no part of the graph.
-        with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
+        with (
+            _recording(step.config.model),
+            # Another thread pins memory meanwhile, which is no part of the graph.
+            torch.cuda.graph(self.graph, capture_error_mode="thread_local"),
+        ):
             self.loss = step._step(*self.batch)
 
     def takes(self, batch: tuple[Tensor, ...], mask_weight: float) -> bool:
@@ -342,6 +345,21 @@ class _Recorded:
             there.copy_(part)
         self.graph.replay()
         return self.loss
+
+
+@contextmanager
+def _recording(model: str) -> Iterator[None]:
+    """Tell what a step that CUDA could not record has in common with others."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"cuda_graph could not record a step of {model}: nothing in it may wait for the GPU, "
+            "as float(tensor) does, or hgru_crbp to see whether it has come to rest; give "
+            "cuda_graph=false"
+        ) from error
 
 
 @contextmanager
