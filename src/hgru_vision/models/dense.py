@@ -199,7 +199,7 @@ class SegNetDecoder(nn.Module):
     Unpooling puts each value where the maximum was that the encoder's pooling took, and zero
     elsewhere. The 3x3 convolutions of the block follow, each with a ReLU; the last one of a block
     leads to the channels of the next. The mirror of conv1_1 gives 64 maps, as in SegNet, and not
-    one. Batch norm, which SegNet has, is left out: the paper gives the encoders as plain VGG16.
+    one. Badrinarayanan et al. have batch norm after each convolution.
 
     Parameters
     ----------
@@ -207,13 +207,18 @@ class SegNetDecoder(nn.Module):
         Of the encoder's blocks.
     generator
         For the starting values.
+    batch_norm
+        As they have. Without it the output is so weak at the start that such a network was not
+        seen to learn (docs/stuck.md).
 
     Shape
     -----
     encoding : see `VGG16Encoder`; output : (B, channels[0], H, W)
     """
 
-    def __init__(self, channels: tuple[int, ...], generator: torch.Generator) -> None:
+    def __init__(
+        self, channels: tuple[int, ...], generator: torch.Generator, *, batch_norm: bool = False
+    ) -> None:
         super().__init__()
         self.blocks = nn.ModuleList()
         above = channels[0], *channels[:-1]
@@ -221,12 +226,11 @@ class SegNetDecoder(nn.Module):
         for inputs, outputs, layers in reversed(list(zip(channels, above, depths, strict=True))):
             block = nn.Sequential()
             for layer in range(layers):
-                last = layer == layers - 1
-                conv = nn.utils.skip_init(
-                    nn.Conv2d, inputs, outputs if last else inputs, 3, padding=1
-                )
+                maps = outputs if layer == layers - 1 else inputs
+                conv = nn.utils.skip_init(nn.Conv2d, inputs, maps, 3, padding=1)
                 xavier(conv, generator)
-                block.extend([conv, nn.ReLU()])
+                normalise = [nn.BatchNorm2d(maps)] if batch_norm else []
+                block.extend([conv, *normalise, nn.ReLU()])
             self.blocks.append(block)
 
     def forward(self, encoding: Encoding) -> Tensor:
@@ -245,10 +249,14 @@ def fcn(*, generator: torch.Generator, head: Head) -> DenseNetwork:
     return DenseNetwork(encoder, FCNDecoder(encoder.channels, generator), MAPS, head, generator)
 
 
-def segnet(*, generator: torch.Generator, head: Head) -> DenseNetwork:
-    """SegNet: VGG16 mirrored, with unpooling by its indices."""
-    encoder = VGG16Encoder(generator=generator)
-    decoder = SegNetDecoder(encoder.channels, generator)
+def segnet(*, generator: torch.Generator, head: Head, batch_norm: bool = False) -> DenseNetwork:
+    """SegNet: VGG16 mirrored, with unpooling by its indices.
+
+    `batch_norm` follows each convolution in the SegNet of Badrinarayanan et al. (2017). The paper
+    mentions none, and gives the encoder as plain VGG16.
+    """
+    encoder = VGG16Encoder(generator=generator, batch_norm=batch_norm)
+    decoder = SegNetDecoder(encoder.channels, generator, batch_norm=batch_norm)
     return DenseNetwork(encoder, decoder, encoder.channels[0], head, generator)
 
 

@@ -44,6 +44,8 @@ class VGG16Encoder(nn.Module):
     fraction
         Of the parameters of the whole encoder that this one has: every layer is narrower by its
         square root.
+    batch_norm
+        Put batch norm after each convolution, as in torchvision's ``vgg16_bn``.
     generator
         For the starting values: Xavier-uniform kernels, biases of zero. Without batch norm each
         ReLU halves the power of such a network's activity, as it did in the paper's.
@@ -72,7 +74,12 @@ class VGG16Encoder(nn.Module):
     """
 
     def __init__(
-        self, *, generator: torch.Generator, in_channels: int = 1, fraction: float = 1
+        self,
+        *,
+        generator: torch.Generator,
+        in_channels: int = 1,
+        fraction: float = 1,
+        batch_norm: bool = False,
     ) -> None:
         super().__init__()
         if not 0 < fraction <= 1:
@@ -84,7 +91,8 @@ class VGG16Encoder(nn.Module):
             for _ in range(layers):
                 conv = nn.utils.skip_init(nn.Conv2d, inputs, channels, 3, padding=1)
                 xavier(conv, generator)
-                self.features.extend([conv, nn.ReLU()])
+                normalise = [nn.BatchNorm2d(channels)] if batch_norm else []
+                self.features.extend([conv, *normalise, nn.ReLU()])
                 inputs = channels
             self.features.append(nn.MaxPool2d(2))
 
