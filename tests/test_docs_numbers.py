@@ -9,6 +9,7 @@ import pytest
 
 from hgru_vision.analysis.generalisation import latest, read_rows
 from hgru_vision.analysis.study import LEARNT
+from hgru_vision.models.catalogue import CATALOGUE
 from hgru_vision.papers.linsley2018 import PATH_LENGTHS
 from hgru_vision.sweeps.ledger import read_ledger
 from hgru_vision.training.config import Source
@@ -31,7 +32,20 @@ NAMES = {
     "non-negative hGRU": "hgru_nonnegative",
     "ResNet-18": "resnet18",
     "ResNet-50": "resnet50",
+    "ResNet-152": "resnet152",
+    "ResNet-152, a tenth": "resnet152_tenth",
+    "FCN": "fcn",
+    "U-Net": "unet",
+    "U-Net, a half": "unet_half",
+    "U-Net, a fifth": "unet_fifth",
+    "U-Net, a tenth": "unet_tenth",
+    "SegNet": "segnet",
 }
+for depth, layers in ((1, "1 layer"), (3, "3 layers"), (5, "5 layers")):
+    NAMES[f"highway, {layers}"] = f"highway_{depth}"
+    NAMES[f"{layers}, small kernels"] = f"ff_small_{depth}"
+    for kind in ("medium", "large", "dilated"):
+        NAMES[f"{layers}, {kind}"] = f"ff_{kind}_{depth}"
 
 
 def table(page, *header):
@@ -127,8 +141,13 @@ def test_networks_by_screen(ledger):
     models = {row.config.model for row in read_ledger(RESULTS / f"{ledger}.jsonl")}
     assert {NAMES[row[0]] for row in listed} >= models  # none is left out
     for name, *values in listed:
-        accuracies = [percent(found[NAMES[name], length].accuracy) for length in PATH_LENGTHS]
-        assert numbers(" ".join(values)) == accuracies, name
+        for length, value in zip(PATH_LENGTHS, values, strict=False):
+            result = found.get((NAMES[name], length))
+            assert numbers(value) == ([] if result is None else [percent(result.accuracy)]), name
+            assert (value == "not run") == (result is None)
+        if ledger == "networks":
+            multiple = CATALOGUE[NAMES[name]].parameters / CATALOGUE["hgru"].parameters
+            assert values[-1] == (f"{multiple:.1f}" if multiple < 10 else f"{multiple:.0f}")
 
 
 def test_seeds_of_the_curriculum():

@@ -184,6 +184,20 @@ def test_a_relu_follows_each_convolution_of_the_segnet():
     assert kinds == [layers * [nn.Conv2d, nn.ReLU] for layers in (3, 3, 3, 2, 2)]
 
 
+def test_with_batch_norm_the_segnet_starts_with_an_output_that_can_be_told():
+    decoder = SegNetDecoder(CHANNELS, seeded(), batch_norm=True)
+    kinds = [[type(layer) for layer in block] for block in decoder.blocks]
+    normalised = [nn.Conv2d, nn.BatchNorm2d, nn.ReLU]
+    assert kinds == [layers * normalised for layers in (3, 3, 3, 2, 2)]
+    images = torch.rand(2, 1, 64, 64, generator=seeded())
+    spread = {}
+    for batch_norm in (False, True):
+        network = segnet(generator=seeded(), head="classify", batch_norm=batch_norm)
+        with torch.no_grad():
+            spread[batch_norm] = network.decoder(network.encoder(images)).std().item()
+    assert spread[False] < 1e-5 and spread[True] > 0.1
+
+
 # -- Networks -------------------------------------------------------------------------------------
 
 

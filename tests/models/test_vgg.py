@@ -36,6 +36,9 @@ def test_names_and_number_of_parameters_are_those_of_torchvision():
     names = [f"features.{place}.{kind}" for place in CONVOLUTIONS for kind in ("weight", "bias")]
     assert list(encoder.state_dict()) == names
     assert sum(p.numel() for p in encoder.parameters()) == 14_714_688
+    normalised = VGG16Encoder(in_channels=3, generator=seeded(), batch_norm=True)
+    assert sum(p.numel() for p in normalised.parameters()) == 14_723_136  # of vgg16_bn
+    assert "features.41.running_var" in normalised.state_dict()  # its last
 
 
 def test_output_is_that_of_torchvision():
