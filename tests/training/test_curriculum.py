@@ -82,6 +82,7 @@ def test_the_message_tells_the_cause_where_it_can_be_seen():
         None: "",
         "background": "Its readout has turned to the background: the strongest pixels are the same",
         "self-excited": "Its activity feeds itself: it is as strong where an image is empty",
+        "silent": "What reaches its readout hardly differs from place to place or from image to",
     }
     for cause, words in causes.items():
         text = stuck_message(CONFIG, points(0.5), [], seen=64, cause=cause)

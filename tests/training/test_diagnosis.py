@@ -52,6 +52,24 @@ def test_maxima_that_differ_little_are_the_background_for_either_readout(images)
     assert causes == ["background", "background"]
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_what_hardly_differs_is_silent(images, training):
+    network = create_model("ff_small_1").train(training)
+    maps = network.readout.maps
+    with torch.no_grad():
+        maps.weight.abs_()
+        spread = maps(network.features(network.input(images))).std(dim=(0, 2, 3)).max()
+        maps.weight.mul_(1.1e-4 / spread)
+    assert find_cause(network, images) is None
+    with torch.no_grad():
+        maps.weight.mul_(0.8)
+    assert find_cause(network, images) == "silent"  # the signal has faded
+    network = create_model("ff_small_1").train(training)
+    with torch.no_grad():
+        network.features[0].bias.fill_(-1e6)
+    assert find_cause(network, images) == "silent"  # all units have died
+
+
 def test_activity_that_is_everywhere_feeds_itself(images):
     network = create_model("hgru_small")
     assert find_cause(network, images) != "self-excited"

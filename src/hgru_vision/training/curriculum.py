@@ -17,6 +17,9 @@ RARELY = 1e-3
 CAUSES: dict[Cause, str] = {
     "self-excited": "Its activity feeds itself: it is as strong where an image is empty as on its "
     "paths. Such a network has not been seen to come back; start anew.",
+    "silent": "What reaches its readout hardly differs from place to place or from image to image: "
+    "its units have died, or the signal fades over its layers. Take another seed, or batch norm "
+    "between the layers (segnet: --set options.batch_norm=true).",
     "background": "Its readout has turned to the background: the strongest pixels are the same in "
     "every image. It will hardly start any more; take another seed.",
 }

@@ -12,13 +12,18 @@ from hgru_vision.models.stages import Readout
 
 __all__ = ["Cause", "find_cause"]
 
-Cause = Literal["self-excited", "background"]
+Cause = Literal["self-excited", "silent", "background"]
 """Why a network stays at chance: see `find_cause`."""
 
 # Activity far from any light over that on it. It was 0.82 to 1.0 in five networks that stayed at
 # chance, 0.20 to 0.28 in three that learnt.
 SELF_EXCITED = 0.6
 FAR = 7  # pixels: beyond the reach of one 15x15 kernel
+
+# Standard deviation of the larger of two maps. Batch norm adds 1e-5 to its square, so it cannot
+# bring a weaker one back. It was 3e-7 in a SegNet that did not begin to learn, and 1e-3 or more in
+# all other untrained networks.
+FADED = 1e-4
 
 # Standard deviation over images of a map's strongest value, over that of the map's pixels. Of the
 # larger of two maps it was 0.02 or less in a network that had turned away, 0.3 or more in one that
@@ -30,8 +35,10 @@ def find_cause(network: nn.Module, images: Tensor) -> Cause | None:
     """Look for what keeps a network at chance; docs/stuck.md tells how it comes to either.
 
     "self-excited": the activity of its circuit is as strong where an image is empty as elsewhere.
-    It feeds itself, whatever the image. "background": the readout's strongest pixels are the same
-    in every image, and the maximum lets a gradient through to them alone.
+    It feeds itself, whatever the image. "silent": what reaches the readout hardly differs from
+    place to place or from image to image, as when all units have died, or the signal has faded over
+    many layers. "background": the readout's strongest pixels are the same in every image, and the
+    maximum lets a gradient through to them alone.
 
     Parameters
     ----------
@@ -69,7 +76,10 @@ def find_cause(network: nn.Module, images: Tensor) -> Cause | None:
     recurrent = any(isinstance(module, Circuit) for module in network.modules())
     if recurrent and _self_excited(features[-1], images):
         return "self-excited"
-    strongest = last.amax(dim=(2, 3)).std(dim=0) / last.std(dim=(0, 2, 3))
+    spread = last.std(dim=(0, 2, 3))
+    if spread.max() < FADED:
+        return "silent"
+    strongest = last.amax(dim=(2, 3)).std(dim=0) / spread
     return "background" if strongest.max() < TURNED_AWAY else None
 
 
