@@ -21,8 +21,8 @@ SELF_EXCITED = 0.6
 FAR = 7  # pixels: beyond the reach of one 15x15 kernel
 
 # Standard deviation of the larger of two maps. Batch norm adds 1e-5 to its square, so it cannot
-# bring a weaker one back. It was 3e-7 in a SegNet that did not begin to learn, and 1e-3 or more in
-# all other untrained networks.
+# bring a weaker one back. It was 3e-7 in an untrained SegNet without batch norm, and 1e-3 or more
+# in all other untrained networks.
 FADED = 1e-4
 
 # Standard deviation over images of a map's strongest value, over that of the map's pixels. Of the
