@@ -304,3 +304,36 @@ def test_speeds_in_the_readme_are_those_of_the_benchmark():
     (small, more), (large, most) = recorded[:2]
     assert f"{small} images/s (batch 32) and {large} (batch 128)" in text
     assert f"{float(more):.1f} and {float(most):.1f} times plain PyTorch" in text
+
+
+def test_what_resnets_lose_at_the_change_to_the_longest_paths():
+    (said,) = re.findall(r"they fall \(to (.*?) % in the first", sentence(REPRODUCTION))
+    lowest = {
+        row.config.model: next(p.accuracy for p in row.result.curve if p.stage == 3)
+        for row in read_ledger(RESULTS / "networks.jsonl")
+        if row.config.task.length == PATH_LENGTHS[-1]
+    }
+    stated = [int(each) for each in re.findall(r"\d+", said)]
+    models = ("resnet18", "resnet50", "resnet152")
+    assert stated == [pytest.approx(100 * lowest[model], abs=0.501) for model in models]
+
+
+def test_networks_that_give_all_images_the_same_answer():
+    (said,) = re.findall(r"Four \((.*?)\) end by giving all", sentence(REPRODUCTION))
+    assert said == "three layers of medium or large kernels, three of highway, SegNet"
+    constant = {
+        row.config.model
+        for row in read_ledger(RESULTS / "networks.jsonl")
+        if row.config.task.length == PATH_LENGTHS[-1] and row.result.accuracy == 0.5
+    }
+    assert constant == {"ff_medium_3", "ff_large_3", "highway_3", "segnet"}
+
+
+def test_a_segnet_and_batch_norm():
+    found = {
+        tuple(row.config.options): row.result.accuracy
+        for row in read_ledger(RESULTS / "trials" / "segnet.jsonl")
+    }
+    (said,) = re.findall(r"\*\*SegNet\*\* does not learn.*?one seed each", sentence("docs/stuck.md"))
+    in_order = [("pool_first",), ("pool_first", "batch_norm"), ("batch_norm",)]
+    assert numbers(said) == [percent(found[options]) for options in in_order]
