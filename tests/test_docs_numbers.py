@@ -334,6 +334,8 @@ def test_a_segnet_and_batch_norm():
         tuple(row.config.options): row.result.accuracy
         for row in read_ledger(RESULTS / "trials" / "segnet.jsonl")
     }
-    (said,) = re.findall(r"\*\*SegNet\*\* does not learn.*?one seed each", sentence("docs/stuck.md"))
+    (said,) = re.findall(
+        r"\*\*SegNet\*\* does not learn.*?one seed each", sentence("docs/stuck.md")
+    )
     in_order = [("pool_first",), ("pool_first", "batch_norm"), ("batch_norm",)]
     assert numbers(said) == [percent(found[options]) for options in in_order]

@@ -305,6 +305,12 @@ def test_the_other_networks_are_judged(ledger):
     assert smaller.reason == "`hgru` is above `resnet18` at 14: it is below"
     rows = ledger(FULL | OTHERS | {"ff_dilated_5": (0.98, 0.97, None)}, points=3)
     assert finding(rows, "Of five layers").told == "reproduced"
+    rows = ledger(FULL | OTHERS | {"ff_large_5": (0.98, 0.97, 0.74), "fcn": (0.98, 0.9, None)})
+    faster = finding(rows, "The hGRU learns the longest")
+    assert [part.holds for part in faster.parts] == [False, True, False, True, True]
+    assert "`hgru` is above `fcn` at 14 in ALC: `fcn` has learnt nothing to compare it" in (
+        faster.reason
+    )
     lost = ledger({"ff_small_1": (None, None, 0.5)})
     assert [part.holds for part in finding(lost, "One layer").parts[:3]] == [False, True, True]
 

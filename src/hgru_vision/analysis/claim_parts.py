@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import hypot
 from statistics import mean
@@ -26,6 +26,7 @@ __all__ = [
     "drop",
     "drops_less",
     "falls",
+    "learns_faster",
     "only_one_solves",
     "solved",
     "unsolved",
@@ -231,6 +232,16 @@ def above(found: Evidence, better: str, worse: str, length: int, measure: str = 
     else:
         holds, apart = high > low, "it is not"
     return Part(says=says, numbers=numbers, holds=holds, why="" if holds else apart)
+
+
+def learns_faster(found: Evidence, model: str, rival: str, length: int) -> Part:
+    """Say that the ALC of one network is above that of another, which must have learnt, too."""
+    part = above(found, model, rival, length, "alc")
+    cell = found.cell(rival, length)
+    best = None if cell is None else cell.best_value("accuracy")
+    if part.holds and (best is None or best < LEARNT):
+        return replace(part, holds=False, why=f"`{rival}` has learnt nothing to compare it by")
+    return part
 
 
 def falls(found: Evidence, model: str, measure: str) -> Part:

@@ -14,6 +14,7 @@ from hgru_vision.analysis.claim_parts import (
     above_chance,
     at_chance,
     falls,
+    learns_faster,
     solved,
     unsolved,
 )
@@ -67,7 +68,7 @@ def _per_pixel(found: Evidence) -> tuple[Part, ...]:
 
 def _rate(found: Evidence) -> tuple[Part, ...]:
     others = ("ff_large_5", "resnet152", *PER_PIXEL)
-    return tuple(above(found, "hgru", other, LONG, "alc") for other in others)
+    return tuple(learns_faster(found, "hgru", other, LONG) for other in others)
 
 
 def _smaller(found: Evidence) -> tuple[Part, ...]:

@@ -45,9 +45,8 @@ the ledger (`results/`), and every number of ours is in it.
   seeds are not in them, nor known from one run each. An ALC has no interval: the larger
   one is above, by however little. So parts of one run each that are decided by a point or two are
   not to be relied on.
-- A network that ended **at chance** failed by this protocol, with this seed; that it cannot do
-  better is not shown, least of all of one that had not learnt shorter paths either. So what is said
-  to hold of it, or above it, holds of the protocol.
+- A network that ended **at chance** failed by this protocol, with these seeds. That it cannot do
+  better is not shown, least of all of one that had not learnt shorter paths either.
 - A claim whose parts all hold is reproduced; some, partly (with their number); none, not. A claim
   of which a part was not run is at most partly reproduced.
 """
