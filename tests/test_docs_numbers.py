@@ -339,3 +339,15 @@ def test_a_segnet_and_batch_norm():
     )
     in_order = [("pool_first",), ("pool_first", "batch_norm"), ("batch_norm",)]
     assert numbers(said) == [percent(found[options]) for options in in_order]
+
+
+def test_networks_that_learn_at_a_small_size():
+    rows = read_ledger(RESULTS / "trials" / "small.jsonl")
+    (said,) = re.findall(r"three seeds of three learn in 8,000.*?with one\.", sentence(REPRODUCTION))
+    in_order = [
+        percent(row.result.accuracy)
+        for model in ("ff_large_3", "ff_medium_3", "highway_3", "highway_1")
+        for row in sorted(rows, key=lambda row: row.config.seed)
+        if row.config.model == model
+    ]
+    assert numbers(said) == in_order
