@@ -343,7 +343,9 @@ def test_a_segnet_and_batch_norm():
 
 def test_networks_that_learn_at_a_small_size():
     rows = read_ledger(RESULTS / "trials" / "small.jsonl")
-    (said,) = re.findall(r"three seeds of three learn in 8,000.*?with one\.", sentence(REPRODUCTION))
+    (said,) = re.findall(
+        r"three seeds of three learn in 8,000.*?with one\.", sentence(REPRODUCTION)
+    )
     in_order = [
         percent(row.result.accuracy)
         for model in ("ff_large_3", "ff_medium_3", "highway_3", "highway_1")
