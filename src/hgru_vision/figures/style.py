@@ -153,9 +153,9 @@ def accuracy_axis(
 
 
 def missing_note(names: Sequence[str], columns: int = 125, said: str = "not run") -> str:
-    """Write what was not run, or is otherwise missing, in lines of so many letters.
+    """Write what was not run, in lines of so many letters; nothing if nothing is missing.
 
-    Nothing if nothing is missing.
+    `said` is another thing to say of what has no place in the figure.
 
     >>> missing_note(["GRU", "U-Net"])
     'not run: GRU; U-Net'

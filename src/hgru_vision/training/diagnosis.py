@@ -32,7 +32,7 @@ TURNED_AWAY = 0.05
 
 
 def find_cause(network: nn.Module, images: Tensor) -> Cause | None:
-    """Look for what keeps a network at chance; docs/stuck.md tells how it comes to either.
+    """Look for what keeps a network at chance; docs/stuck.md tells more.
 
     "self-excited": the activity of its circuit is as strong where an image is empty as elsewhere.
     It feeds itself, whatever the image. "silent": what reaches the readout hardly differs from
