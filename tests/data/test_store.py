@@ -182,6 +182,16 @@ def test_a_file_in_the_place_of_the_directory_is_named(tmp_path, FakeSource):
         write(FakeSource(), tmp_path / "a.png")
 
 
+def test_no_dataset_is_written_into_another(tmp_path, FakeSource, tree):
+    write(FakeSource(), tmp_path / "outer")
+    before = tree(tmp_path)
+    with pytest.raises(FileExistsError, match=r"a/b lies in the dataset .*outer, which would take"):
+        write(FakeSource(), tmp_path / "outer" / "a" / "b")
+    assert tree(tmp_path) == before
+    (tmp_path / "manifest.json").write_text('{"name": "of a web page"}')
+    write(FakeSource(), tmp_path / "beside")
+
+
 def test_a_damaged_shard_is_not_resumed_over(tmp_path, FakeSource, stop_after):
     with pytest.raises(InterruptedError):
         write(FakeSource(), tmp_path, shard_size=10, progress=stop_after(20))

@@ -92,7 +92,7 @@ def write(
         If an argument or the source is wrong, or `out` was written with other ones: the first
         field that differs is named.
     FileExistsError
-        If `out` holds other files and no manifest.
+        If `out` holds other files and no manifest, or lies in a dataset.
     CorruptShardError
         If a shard written earlier is missing or truncated.
     DiskFullError
@@ -114,6 +114,11 @@ def write(
     out = Path(out)
     if out.exists() and not out.is_dir():
         raise NotADirectoryError(f"{out} is a file; images need a folder")
+    for above in filter(_is_dataset, out.absolute().parents):
+        raise FileExistsError(
+            f"{out} lies in the dataset {above}, which would take its files for foreign ones; give "
+            "a folder outside it"
+        )
     wanted = _plan(source, format, shard_size)
     layout = make_format(format, wanted.source)
     out.mkdir(parents=True, exist_ok=True)
@@ -122,6 +127,14 @@ def write(
         for number in range(len(manifest.shards), manifest.shard_count):
             manifest = _add_shard(out, manifest, layout, number, source, progress)
     return manifest
+
+
+def _is_dataset(folder: Path) -> bool:
+    """Whether a folder's manifest is one of ours; others use that name, too."""
+    with contextlib.suppress(OSError, ValueError):
+        Manifest.read(folder)
+        return True
+    return False
 
 
 def _plan(source: Source, format: str, shard_size: int) -> Manifest:
