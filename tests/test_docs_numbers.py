@@ -353,3 +353,19 @@ def test_networks_that_learn_at_a_small_size():
         if row.config.model == model
     ]
     assert numbers(said) == in_order
+
+
+@pytest.mark.parametrize(
+    ("ledger", "said"),
+    [("networks", r"(\d+) of them, and"), ("recurrent", r"and (\d+) of the recurrent ones")],
+)
+def test_networks_that_lose_what_they_had_learnt(ledger, said):
+    lost = {
+        row.config.model
+        for row in read_ledger(RESULTS / f"{ledger}.jsonl")
+        if row.config.task.length == PATH_LENGTHS[-1]
+        and row.result.accuracy < 0.55
+        and max(point.accuracy for point in row.result.curve if point.stage == 0) > 0.75
+    }
+    (number,) = re.findall(f"{said}.*learn length 3", sentence(REPRODUCTION))
+    assert int(number) == len(lost)
