@@ -12,7 +12,6 @@ from hgru_vision.training.checkpoint import build
 from hgru_vision.training.distributed import Group
 from hgru_vision.training.step import (
     Step,
-    _recording,
     arithmetic,
     balanced_loss,
     parameter_groups,
@@ -370,11 +369,3 @@ def test_masks_need_the_papers_readout(tiny):
     config = tiny(stages=(replace(stage, mask_weight=1.0), stage))
     with pytest.raises(ValueError, match="two maps of the paper's readout; hgru_small has none"):
         Step(nn.Linear(4, 2), config, ALONE)
-
-
-def test_what_cannot_be_recorded_is_told():
-    said = "cuda_graph could not record a step of hgru_crbp: nothing in it may wait for the GPU"
-    with pytest.raises(RuntimeError, match=said), _recording("hgru_crbp"):
-        raise RuntimeError("operation failed due to a previous error during capture")
-    with pytest.raises(torch.OutOfMemoryError, match=r"^full$"), _recording("hgru"):
-        raise torch.OutOfMemoryError("full")

@@ -1,4 +1,4 @@
-"""One step of training: forward, loss, backward, Adam. And how precisely, and how recorded."""
+"""One step of training: forward, loss, backward, Adam. And how precisely."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,10 +15,9 @@ from hgru_vision.models.stages import Readout, enlarged
 from hgru_vision.training.config import RunConfig
 from hgru_vision.training.distributed import Group, synchronise
 from hgru_vision.training.evaluate import as_input
+from hgru_vision.training.recorded import Recorded
 
 __all__ = ["Step", "arithmetic", "balanced_loss", "parameter_groups"]
-
-TRIALS = 3  # steps before a graph is recorded, as torch's documentation asks for
 
 
 class Step:
@@ -87,7 +86,7 @@ class Step:
             self._forward = nn.parallel.DistributedDataParallel(self.network)
         if config.compile:
             self._forward = torch.compile(self._forward)  # type: ignore[assignment]
-        self._recorded: _Recorded | None = None
+        self._recorded: Recorded | None = None
 
     def __call__(
         self,
@@ -120,7 +119,14 @@ class Step:
         if not self.config.cuda_graph:
             return self._step(*batch)
         if self._recorded is None or not self._recorded.takes(batch, mask_weight):
-            self._recorded = _Recorded(self, batch)
+            self._recorded = Recorded(
+                self._step,
+                batch,
+                network=self.network,
+                optimiser=self.optimiser,
+                mask_weight=mask_weight,
+                name=self.config.model,
+            )
         return self._recorded(batch)
 
     def prepare(self, images: Tensor) -> Tensor:
@@ -311,73 +317,6 @@ class _Contractor:
         drive, state = self._drive, self._state
         del self._drive, self._state
         return contractor_penalty(self._layer.recurrence(drive), state)
-
-
-class _Recorded:
-    """A step recorded as one CUDA graph, which is replayed on each batch."""
-
-    def __init__(self, step: Step, batch: tuple[Tensor, ...]) -> None:
-        self.batch = tuple(part.clone() for part in batch)
-        self._mask_weight = step._mask_weight
-        with _unchanged(step):
-            side = torch.cuda.Stream(step.device)
-            side.wait_stream(torch.cuda.current_stream(step.device))
-            with torch.cuda.stream(side):
-                for _ in range(TRIALS):
-                    step._step(*self.batch)
-            torch.cuda.current_stream(step.device).wait_stream(side)
-        step.optimiser.zero_grad(set_to_none=True)
-        self.graph = torch.cuda.CUDAGraph()
-        with (
-            _recording(step.config.model),
-            # Another thread pins memory meanwhile, which is no part of the graph.
-            torch.cuda.graph(self.graph, capture_error_mode="thread_local"),
-        ):
-            self.loss = step._step(*self.batch)
-
-    def takes(self, batch: tuple[Tensor, ...], mask_weight: float) -> bool:
-        """Whether a batch is of the parts and sizes that were recorded, and weighs the same."""
-        alike = [part.shape for part in self.batch] == [part.shape for part in batch]
-        return alike and (len(batch) < 3 or mask_weight == self._mask_weight)
-
-    def __call__(self, batch: tuple[Tensor, ...]) -> Tensor:
-        for there, part in zip(self.batch, batch, strict=True):
-            there.copy_(part)
-        self.graph.replay()
-        return self.loss
-
-
-@contextmanager
-def _recording(model: str) -> Iterator[None]:
-    """Tell what a step that CUDA could not record has in common with others."""
-    try:
-        yield
-    except torch.OutOfMemoryError:
-        raise
-    except RuntimeError as error:
-        raise RuntimeError(
-            f"cuda_graph could not record a step of {model}: nothing in it may wait for the GPU, "
-            "as float(tensor) does, or hgru_crbp to see whether it has come to rest; give "
-            "cuda_graph=false"
-        ) from error
-
-
-@contextmanager
-def _unchanged(step: Step) -> Iterator[None]:
-    """Put weights, statistics and the optimiser back afterwards, into the same memory."""
-    weights = {name: value.clone() for name, value in step.network.state_dict().items()}
-    moments = {
-        parameter: {name: value.clone() for name, value in state.items()}
-        for parameter, state in step.optimiser.state.items()
-    }
-    yield
-    step.network.load_state_dict(weights)
-    for parameter, state in step.optimiser.state.items():
-        for name, value in state.items():
-            if parameter in moments:
-                value.copy_(moments[parameter][name])
-            else:
-                value.zero_()
 
 
 @contextmanager
