@@ -196,6 +196,11 @@ def test_with_batch_norm_the_segnet_starts_with_an_output_that_can_be_told():
         with torch.no_grad():
             spread[batch_norm] = network.decoder(network.encoder(images)).std().item()
     assert spread[False] < 1e-5 and spread[True] > 0.1
+    normalised = [
+        sum(isinstance(each, nn.BatchNorm2d) for each in part.modules())
+        for part in (network.encoder, network.decoder)
+    ]
+    assert normalised == [13, 13]
 
 
 # -- Networks -------------------------------------------------------------------------------------
